@@ -1,0 +1,29 @@
+"""Options that several commands share, declared once."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+from capsule.settings import Settings
+
+Db: TypeAlias = Annotated[
+    Path | None, typer.Option("--db", metavar="FILE", help="The journal. [default: ~/.capsule/runs.db]")
+]
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print exactly one JSON document on standard output.")]
+RunReference: TypeAlias = Annotated[
+    str, typer.Argument(metavar="RUN", help="A run id, 4 or more characters of its beginning or end, or `last`.")
+]
+PolicyFile: TypeAlias = Annotated[Path, typer.Option("--policy", metavar="FILE", help="The policy (YAML or JSON).")]
+Workdir: TypeAlias = Annotated[Path, typer.Option("--workdir", metavar="DIR", help="Where relative paths hang from.")]
+
+
+def settings() -> Settings:
+    return Settings.load(os.environ)
+
+
+def journal(db: Path | None) -> Path:
+    return db if db is not None else settings().db

@@ -1,0 +1,31 @@
+"""What commands print: one JSON document, or text with colours where a terminal shows them."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import TextIO
+
+from capsule.canon import Json
+
+_COLOURS = {"green": "32", "red": "31", "yellow": "33", "blue": "34", "dim": "2", "bold": "1"}
+
+
+def print_json(value: Json) -> None:
+    """Exactly one document on standard output."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+
+
+def print_line(text: str = "") -> None:
+    sys.stdout.write(text + "\n")
+
+
+def is_plain(stream: TextIO) -> bool:
+    return not stream.isatty() or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
+
+
+def coloured(text: str, colour: str, *, stream: TextIO | None = None) -> str:
+    if is_plain(stream or sys.stdout):
+        return text
+    return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m"

@@ -1,0 +1,65 @@
+"""Ask a person at the terminal: one question at a time, No unless they say yes, and nothing typed before it counts."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import termios
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from capsule.calls import Answer, Approver, Question
+from capsule.canon import Json
+from capsule.screen import printable
+
+TERMINAL = Path("/dev/tty")
+PATIENCE_SECONDS = 10 * 60  # as long as an approval is valid
+_LONGEST_SHOWN = 1000  # characters of one argument; the rest is counted
+
+_YES = frozenset({"y", "yes"})
+
+
+def terminal_approver(*, before: Callable[[], None]) -> Approver:
+    """An approver that asks on /dev/tty; `before` makes room on the screen. Without a terminal it says no."""
+
+    def approve(question: Question) -> Answer:
+        before()
+        try:
+            handle = os.open(TERMINAL, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+        except OSError:
+            return Answer(approved=False, by="no terminal", reason="there is no terminal to ask on")
+        try:
+            return _ask(handle, question)
+        finally:
+            os.close(handle)
+
+    return approve
+
+
+def _ask(handle: int, question: Question) -> Answer:
+    os.write(handle, _text(question).encode())
+    termios.tcflush(handle, termios.TCIFLUSH)  # what was typed before the question is no answer to it
+    ready, _, _ = select.select([handle], [], [], PATIENCE_SECONDS)
+    if not ready:
+        os.write(handle, b"\nNo answer.\n")
+        return Answer(approved=False, by="terminal", reason="nobody answered")
+    answer = os.read(handle, 100).decode(errors="replace").strip().lower()
+    return Answer(approved=answer in _YES, by="terminal")
+
+
+def _text(question: Question) -> str:
+    shown = question.shown
+    lines = [f"\n{question.call.tool} asks to run ({question.decision.reason})"]
+    args = shown.get("args")
+    if isinstance(args, Mapping):
+        lines += [f"  {printable(name)}: {_cut(value)}" for name, value in args.items()]
+    grant = shown.get("grant")
+    if isinstance(grant, Mapping):
+        lines += [f"  grant {name}: {_cut(value)}" for name, value in grant.items()]
+    return "\n".join(lines) + "\nAllow this call? [y/N] "
+
+
+def _cut(value: Json) -> str:
+    text = printable(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}… ({len(text)} characters)"

@@ -1,0 +1,48 @@
+"""`capsule report`"""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from capsule.cli.journal import find_run, open_journal
+from capsule.cli.options import AsJson, Db, RunReference
+from capsule.cli.output import print_json
+from capsule.cli.show import show_lines
+from capsule.effects import SystemClock
+from capsule.report import build_report, console_lines
+
+
+class Format(StrEnum):
+    CONSOLE = "console"
+    JSON = "json"
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command()(report)
+
+
+def report(
+    run: RunReference,
+    *,
+    format: Annotated[Format, typer.Option("--format", help="The form of the report.")] = Format.CONSOLE,
+    output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write it to a file.")] = None,
+    db: Db = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a run readable: its timeline, what was touched, what was denied and the edit that would allow it."""
+    store = open_journal(db)
+    built = build_report(store, find_run(store, run), generated_ms=SystemClock().now_ms())
+    wants_json = as_json or format is Format.JSON
+    if output is None:
+        print_json(built) if wants_json else show_lines(console_lines(built))
+        return
+    with output.open("w", encoding="utf-8") as stream:
+        if wants_json:
+            stream.write(json.dumps(built, ensure_ascii=False, indent=2) + "\n")
+        else:
+            show_lines(console_lines(built), stream)

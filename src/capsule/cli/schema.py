@@ -1,0 +1,39 @@
+"""`capsule schema`"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from capsule.canon import Json
+from capsule.cli.output import print_json
+from capsule.plans import PLAN_SCHEMA
+from capsule.policy import POLICY_SCHEMA, floor_document
+from capsule.report import REPORT_SCHEMA
+
+
+class Kind(StrEnum):
+    PLAN = "plan"
+    POLICY = "policy"
+    REPORT = "report"
+    FLOOR = "floor"
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command()(schema)
+
+
+def schema(kind: Annotated[Kind, typer.Argument(help="Which document.")]) -> None:
+    """Print a document's JSON Schema, for editors and checkers; `floor` prints what holds for every rule.
+
+    Example: capsule schema policy
+    """
+    documents: dict[Kind, Json] = {
+        Kind.PLAN: PLAN_SCHEMA,
+        Kind.POLICY: POLICY_SCHEMA,
+        Kind.REPORT: REPORT_SCHEMA,
+        Kind.FLOOR: floor_document(),
+    }
+    print_json(documents[kind])

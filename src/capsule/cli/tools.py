@@ -1,0 +1,48 @@
+"""`capsule tools list | show`"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from capsule.cli.options import AsJson
+from capsule.cli.output import coloured, print_json, print_line
+from capsule.tools import Registry
+
+app = typer.Typer(name="tools", help="The tools a call can name.", no_args_is_help=True, rich_markup_mode=None)
+
+
+def add_to(parent: typer.Typer) -> None:
+    parent.add_typer(app)
+
+
+@app.command(name="list")
+def list_tools(*, as_json: AsJson = False) -> None:
+    """List the tools, with what each does."""
+    definitions = [tool.definition for tool in Registry.built_in()]
+    if as_json:
+        print_json([definition.as_json() for definition in definitions])
+        return
+    for definition in definitions:
+        name = coloured(f"{definition.name:<10}", "bold")
+        print_line(f"{name} {definition.side_effect_class.value:<6} {definition.description}")
+
+
+@app.command()
+def show(name: Annotated[str, typer.Argument(help="The tool.")], *, as_json: AsJson = False) -> None:
+    """Show one tool: its arguments, what of them a policy guards, its defaults.
+
+    Example: capsule tools show fs.read
+    """
+    definition = Registry.built_in().get(name).definition
+    if as_json:
+        print_json(definition.as_json())
+        return
+    print_line(f"{coloured(definition.name, 'bold')}: {definition.description}")
+    print_line(f"  class {definition.side_effect_class.value}, time {definition.timeout_ms} ms")
+    for argument, schema in definition.arguments.items():
+        guard = definition.guards.get(argument)
+        guarded = f"  guarded as {guard.value}" if guard else ""
+        print_line(f"  {argument:<12} {json.dumps(schema, ensure_ascii=False)}{guarded}")

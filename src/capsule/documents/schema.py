@@ -1,0 +1,269 @@
+"""A subset of JSON Schema: patterns take linear time, and nothing recurses where no schema leads.
+
+>>> from capsule.documents import schema
+>>> [problem.message for problem in schema.problems({"n": "x"}, {"properties": {"n": {"type": "integer"}}})]
+["found 'x', allowed: a whole number"]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from typing import Any, TypeAlias, cast
+
+from capsule.canon import Json, NotCanonical, canonical
+from capsule.documents.tokens import Trail
+from capsule.documents.wording import listed, shown, suggest
+
+MOST_PROBLEMS = 100  # nobody reads more, and a hostile document can hold half a million
+_PATTERNS_KEPT = 512  # compiled ones: more than a large policy has
+
+Schema: TypeAlias = Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """What is wrong at a path; `key` says that it is the last part of the path itself, and not what it holds."""
+
+    path: Trail
+    message: str
+    hint: str | None = None
+    key: bool = False
+
+
+def problems(value: Json, schema: Schema) -> list[Problem]:
+    """What a schema does not allow, in the order of the value; `unsupported` says which schemas are understood."""
+    return list(islice(_problems(value, schema, ()), MOST_PROBLEMS))
+
+
+def unsupported(schema: Json) -> list[Problem]:
+    """What in a schema is outside of the subset or ill-formed."""
+    return list(islice(_unsupported(schema, ()), MOST_PROBLEMS))
+
+
+def _problems(value: Json, schema: Schema, path: Trail) -> Iterator[Problem]:
+    if not _is_of_type(value, schema) or not _is_listed(value, schema):
+        yield _mismatch(value, [schema], path)
+        return
+    if "anyOf" in schema:
+        yield from _any_of(value, cast("Sequence[Schema]", schema["anyOf"]), path)
+    if isinstance(value, str):
+        yield from _text(value, schema, path)
+    elif isinstance(value, Mapping):
+        yield from _object(value, schema, path)
+    elif isinstance(value, Sequence):
+        yield from _array(value, schema, path)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield from _bounds(value, "", schema.get("minimum"), schema.get("maximum"), path)
+
+
+_TYPES: Mapping[str, tuple[str, Callable[[object], bool]]] = {
+    "string": ("text", lambda value: isinstance(value, str)),
+    "integer": ("a whole number", lambda value: isinstance(value, int) and not isinstance(value, bool)),
+    "number": (
+        "a number",
+        lambda value: isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value),
+    ),
+    "boolean": ("true or false", lambda value: isinstance(value, bool)),
+    "array": ("a list", lambda value: isinstance(value, Sequence) and not isinstance(value, str | bytes)),
+    "object": ("a mapping", lambda value: isinstance(value, Mapping)),
+    "null": ("null", lambda value: value is None),
+}
+
+
+def _types(schema: Schema) -> Sequence[str]:
+    types = schema.get("type", ())
+    return (types,) if isinstance(types, str) else cast("Sequence[str]", types)
+
+
+def _is_of_type(value: Json, schema: Schema) -> bool:
+    return "type" not in schema or any(_TYPES[name][1](value) for name in _types(schema))
+
+
+def _listing(schema: Schema) -> Sequence[Json] | None:
+    if "const" in schema:
+        return (schema["const"],)
+    return cast("Sequence[Json] | None", schema.get("enum"))
+
+
+def _is_listed(value: Json, schema: Schema) -> bool:
+    listing = _listing(schema)
+    return listing is None or any(_is_same(value, item) for item in listing)
+
+
+def _is_same(left: Json, right: Json) -> bool:
+    """JSON's equality: 1 is 1.0 and never true."""
+    if isinstance(left, str) or isinstance(right, str):
+        return left == right
+    try:
+        return canonical(left) == canonical(right)
+    except NotCanonical:
+        return False
+
+
+def _mismatch(value: Json, schemas: Sequence[Schema], path: Trail) -> Problem:
+    words = [word for schema in schemas for word in _listing(schema) or ()]
+    types = list(dict.fromkeys(name for schema in schemas if _listing(schema) is None for name in _types(schema)))
+    allowed = " or ".join([*([listed(words)] if words else []), *(_TYPES[name][0] for name in types)]) or "nothing"
+    near = suggest(value, [word for word in words if isinstance(word, str)]) if isinstance(value, str) else None
+    message = f"found {shown(value)}, allowed: {allowed}"
+    if near is not None:
+        message = f"found {shown(value)}; did you mean {shown(near)}? Allowed: {allowed}"
+    takes_text = "string" in types or any(isinstance(word, str) for word in words)
+    return Problem(path=path, message=message, hint=_hint(value, takes_text=takes_text, types=types))
+
+
+def _hint(value: Json, *, takes_text: bool, types: Sequence[str]) -> str | None:
+    if value is None:
+        return "give it a value, or remove the key"
+    if isinstance(value, bool | int | float) and takes_text:
+        return "quote it, so that it is text"
+    if isinstance(value, str) and "array" in types:
+        return "write it as a list: [ … ]"
+    if isinstance(value, str) and "object" in types and ":" in value:
+        return "put a space after the colon"
+    if isinstance(value, str) and value.isdecimal() and {"integer", "number"} & set(types):
+        return "remove the quotes"
+    return None
+
+
+def _any_of(value: Json, branches: Sequence[Schema], path: Trail) -> Iterator[Problem]:
+    """Nothing if a branch fits; else the problems of the branch that was most likely meant."""
+    nearest: list[Problem] | None = None
+    for branch in branches:
+        if _is_of_type(value, branch):
+            found = list(islice(_problems(value, branch, path), MOST_PROBLEMS))
+            if not found:
+                return
+            if nearest is None or len(found) < len(nearest):
+                nearest = found
+    yield from nearest if nearest is not None else [_mismatch(value, branches, path)]
+
+
+def _text(value: str, schema: Schema, path: Trail) -> Iterator[Problem]:
+    yield from _bounds(len(value), " characters", schema.get("minLength"), schema.get("maxLength"), path)
+    if "pattern" in schema:
+        pattern = cast("str", schema["pattern"])
+        compiled = _compiled(pattern)
+        if isinstance(compiled, str):
+            yield Problem(path=path, message=f"the pattern {shown(pattern)} cannot be read: {compiled}")
+        elif not _is_matched(value, compiled):
+            yield Problem(path=path, message=f"found {shown(value)}, allowed: text that matches {shown(pattern)}")
+
+
+def _object(value: Mapping[str, Json], schema: Schema, path: Trail) -> Iterator[Problem]:
+    known = cast("Mapping[str, Schema]", schema.get("properties", {}))
+    others = cast("bool | Schema", schema.get("additionalProperties", True))
+    for name, member in value.items():
+        if name in known:
+            yield from _problems(member, known[name], (*path, name))
+        elif isinstance(others, Mapping):
+            yield from _problems(member, others, (*path, name))
+        elif not others:
+            yield _unknown(name, known, path)
+    for name in cast("Sequence[str]", schema.get("required", ())):
+        if name not in value:
+            yield Problem(path=path, message=f"missing key {shown(name)}")
+
+
+def _unknown(name: str, known: Mapping[str, Schema], path: Trail) -> Problem:
+    near = suggest(str(name), known)
+    meant = f"; did you mean {shown(near)}?" if near is not None else "."
+    allowed = listed(sorted(known)) or "no keys"
+    return Problem(path=(*path, name), message=f"unknown key {shown(name)}{meant} Allowed: {allowed}", key=True)
+
+
+def _array(value: Sequence[Json], schema: Schema, path: Trail) -> Iterator[Problem]:
+    yield from _bounds(len(value), " items", schema.get("minItems"), schema.get("maxItems"), path)
+    if "items" in schema:
+        items = cast("Schema", schema["items"])
+        for index, item in enumerate(value):
+            yield from _problems(item, items, (*path, index))
+
+
+def _bounds(found: float, of: str, least: Json, most: Json, path: Trail) -> Iterator[Problem]:
+    # Each comparison is one that NaN fails.
+    if least is not None and not found >= cast("float", least):
+        yield Problem(path=path, message=f"found {shown(found)}{of}, allowed: at least {shown(least)}")
+    elif most is not None and not found <= cast("float", most):
+        yield Problem(path=path, message=f"found {shown(found)}{of}, allowed: at most {shown(most)}")
+
+
+@lru_cache(maxsize=_PATTERNS_KEPT)
+def _compiled(pattern: str) -> Any:
+    """RE2's compiled form, or what RE2 says against the pattern."""
+    import re2  # noqa: PLC0415 - 3 ms that documents without patterns need not pay
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(pattern, options)
+    except (re2.error, UnicodeEncodeError) as error:
+        return str(error)
+
+
+def _is_matched(value: str, compiled: Any) -> bool:
+    try:
+        return compiled.search(value) is not None
+    except UnicodeEncodeError:
+        return False  # half of a surrogate pair is not text
+
+
+_COUNT: Schema = {"type": "integer", "minimum": 0}
+_SCHEMA: Schema = {"type": "object"}
+_TYPE_NAME: Schema = {"type": "string", "enum": list(_TYPES)}
+_KEYWORDS: Schema = {
+    "type": {"anyOf": [_TYPE_NAME, {"type": "array", "items": _TYPE_NAME, "minItems": 1}]},
+    "enum": {"type": "array"},
+    "const": {},
+    "properties": {"type": "object", "additionalProperties": _SCHEMA},
+    "required": {"type": "array", "items": {"type": "string"}},
+    "additionalProperties": {"type": ["boolean", "object"]},
+    "items": _SCHEMA,
+    "minItems": _COUNT,
+    "maxItems": _COUNT,
+    "minLength": _COUNT,
+    "maxLength": _COUNT,
+    "minimum": {"type": "number"},
+    "maximum": {"type": "number"},
+    "pattern": {"type": "string"},
+    "anyOf": {"type": "array", "items": _SCHEMA, "minItems": 1},
+    "title": {"type": "string"},
+    "description": {"type": "string"},
+    "default": {},
+    "examples": {"type": "array"},
+    "$schema": {"type": "string"},
+}
+_SCHEMA_OF_SCHEMAS: Schema = {"type": "object", "properties": _KEYWORDS, "additionalProperties": False}
+
+
+def _unsupported(schema: Json, path: Trail) -> Iterator[Problem]:
+    yield from _problems(schema, _SCHEMA_OF_SCHEMAS, path)
+    if not isinstance(schema, Mapping):
+        return
+    pattern = schema.get("pattern")
+    refused = _compiled(pattern) if isinstance(pattern, str) else None
+    if isinstance(refused, str):
+        message = f"found {shown(pattern)}, allowed: a regular expression of RE2, which says: {refused}"
+        yield Problem(path=(*path, "pattern"), message=message)
+    for below, part in _parts(schema):
+        yield from _unsupported(part, (*path, *below))
+
+
+def _parts(schema: Schema) -> Iterator[tuple[Trail, Schema]]:
+    """The schemas in a schema, as far as they are mappings at all."""
+    for keyword in ("items", "additionalProperties"):
+        part = schema.get(keyword)
+        if isinstance(part, Mapping):
+            yield (keyword,), part
+    branches, properties = schema.get("anyOf"), schema.get("properties")
+    members = [
+        *(enumerate(branches) if isinstance(branches, list | tuple) else ()),
+        *(properties.items() if isinstance(properties, Mapping) else ()),
+    ]
+    for name, part in members:
+        if isinstance(part, Mapping):
+            yield ("anyOf" if isinstance(name, int) else "properties", name), part

@@ -1,0 +1,72 @@
+"""Reading a range of exactly the file that was granted."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from capsule.calls import Chunk, FileGrant
+from capsule.effects.anchors import Anchors
+from capsule.effects.failures import failure, shown
+from capsule.errors import ToolError
+
+FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY  # a FIFO or a terminal must not hold the call up
+
+_BLOCK = 64 * 1024  # what is asked for at least: files of procfs and sysfs say that they are empty
+
+_KINDS = {
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFLNK: "a link",
+}
+
+
+def read(anchors: Anchors, grant: FileGrant, *, offset: int, length: int | None, cap: int) -> Chunk:
+    """At most `cap` bytes from `offset`; `length` None is the rest of the file."""
+    try:
+        descriptor = anchors.open_granted(grant, FILE)
+        try:
+            status = os.fstat(descriptor)
+            only_regular(status, grant)
+            want = cap if length is None else min(length, cap)
+            data = _range(descriptor, offset, want, status.st_size)
+            size = _size(descriptor, offset, data, want=want, told=status.st_size)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise failure(error, "read", grant) from error
+    return Chunk(data=data, size=size, hard_link=status.st_nlink > 1)
+
+
+def only_regular(status: os.stat_result, grant: FileGrant) -> None:
+    kind = stat.S_IFMT(status.st_mode)
+    if kind != stat.S_IFREG:
+        raise ToolError(
+            2003,
+            f"{shown(grant)} is {_KINDS.get(kind, 'not a file')}; only regular files are read and written",
+            hint="use fs.list" if kind == stat.S_IFDIR else None,
+        )
+
+
+def _range(descriptor: int, offset: int, want: int, size: int) -> bytes:
+    """Memory follows what is there, not what is asked for."""
+    pieces = []
+    while want > 0:
+        piece = os.pread(descriptor, min(want, max(size - offset, _BLOCK)), offset)
+        if not piece:
+            break
+        pieces.append(piece)
+        offset += len(piece)
+        want -= len(piece)
+    return b"".join(pieces)
+
+
+def _size(descriptor: int, offset: int, data: bytes, *, want: int, told: int) -> int:
+    """The size of the whole file, also where the system does not tell it or it changed meanwhile."""
+    end = offset + len(data)
+    if not data or (end < told and len(data) == want):
+        return told
+    return end if len(data) < want else end + len(os.pread(descriptor, 1, end))

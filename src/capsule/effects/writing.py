@@ -1,0 +1,236 @@
+"""Writing exactly the file that was granted: all of it or nothing, and never through a link of either kind.
+
+Every write makes a new file beside the old one and renames it into place, so other names of the old file keep the
+old content. A process that is killed at the wrong moment leaves `.capsule-XXXXXXXXXXXXXXXX.tmp` behind, nothing else.
+Kept of the old file: its permission bits, and its owner and group where the system lets us; not kept: set-user-id
+bits (as with any write), extended attributes and access lists.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from capsule.calls import Clock, FileGrant, Written
+from capsule.effects.anchors import Anchors
+from capsule.effects.beneath import DIRECTORY
+from capsule.effects.failures import failure, link_appeared, shown
+from capsule.effects.reading import FILE, only_regular
+from capsule.errors import PolicyDenied, ToolError
+
+_BLOCK = 1024 * 1024  # how much of an old file is in memory while it is copied
+_PERMISSIONS = 0o777
+_NOREPLACE = 1  # RENAME_NOREPLACE
+_NO_SUCH_CALL = frozenset({errno.ENOSYS, errno.EINVAL, errno.EPERM, errno.EOPNOTSUPP})
+
+
+def write(
+    anchors: Anchors, grant: FileGrant, data: bytes, *, mode: str, create_dirs: bool, clock: Clock, cap: int
+) -> Written:
+    """`mode` is create, overwrite or append; `cap` is how large the whole file may become."""
+    if not grant.components:
+        raise ToolError(2003, f"{shown(grant)} is a directory; only regular files are read and written")
+    try:
+        parent = _parent(anchors, grant, create_dirs=create_dirs)
+        try:
+            return _Write(
+                anchors=anchors, grant=grant, data=data, mode=mode, clock=clock, cap=cap, parent=parent
+            ).done()
+        finally:
+            os.close(parent)
+    except OSError as error:
+        raise failure(error, "write", grant) from error
+
+
+def _parent(anchors: Anchors, grant: FileGrant, *, create_dirs: bool) -> int:
+    directory = grant.components[:-1]
+    try:
+        return anchors.beneath.open(anchors.handle(grant), directory, DIRECTORY)
+    except FileNotFoundError:
+        if not create_dirs:
+            raise ToolError(
+                2003, f"cannot write {shown(grant)}: its directory does not exist", hint="set create_dirs to true"
+            ) from None
+    here = anchors.beneath.open(anchors.handle(grant), (), DIRECTORY)
+    for name in directory:
+        try:
+            below = _entered(anchors, here, name)
+        finally:
+            os.close(here)
+        here = below
+    return here
+
+
+def _entered(anchors: Anchors, parent: int, name: str) -> int:
+    try:
+        return anchors.beneath.open(parent, (name,), DIRECTORY)
+    except FileNotFoundError:
+        with suppress(FileExistsError):
+            os.mkdir(name.encode(), dir_fd=parent)
+        _sync_directory(parent)
+        return anchors.beneath.open(parent, (name,), DIRECTORY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Write:
+    anchors: Anchors
+    grant: FileGrant
+    data: bytes
+    mode: str
+    clock: Clock
+    cap: int
+    parent: int
+
+    @property
+    def name(self) -> bytes:
+        return self.grant.components[-1].encode()
+
+    def done(self) -> Written:
+        old = self._status()
+        if old is not None:
+            self._may_replace(old)
+        self._fits(old)
+        with _temporary(self.parent, self.clock, 0o666 if old is None else 0o600) as (descriptor, name):
+            if old is not None and self.mode == "append":
+                self._copy_old(old, descriptor)
+            _write_all(descriptor, self.data)
+            if old is not None:
+                _take_over(descriptor, old)
+            os.fsync(descriptor)
+            self._put_in_place(name, old)
+        _sync_directory(self.parent)
+        return Written(created=old is None)
+
+    def _status(self) -> os.stat_result | None:
+        try:
+            return os.stat(self.name, dir_fd=self.parent, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+
+    def _may_replace(self, old: os.stat_result) -> None:
+        if stat.S_ISLNK(old.st_mode):
+            raise link_appeared(self.grant)
+        only_regular(old, self.grant)
+        if self.mode == "create":
+            raise self._exists()
+        if not os.access(self.name, os.W_OK, dir_fd=self.parent):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))  # a rename alone would not ask
+
+    def _fits(self, old: os.stat_result | None) -> None:
+        size = len(self.data) + (old.st_size if old is not None and self.mode == "append" else 0)
+        if size > self.cap:
+            raise PolicyDenied(
+                1005,
+                f"{shown(self.grant)} would become {size} bytes; {self.cap} are granted",
+                hint="raise max_bytes, or write to a new file",
+            )
+
+    def _copy_old(self, old: os.stat_result, target: int) -> None:
+        source = self.anchors.beneath.open(self.parent, self.grant.components[-1:], FILE)
+        try:
+            if not _same(os.fstat(source), old):
+                raise self._changed()
+            left = old.st_size
+            while left > 0 and (piece := os.read(source, min(_BLOCK, left))):
+                _write_all(target, piece)
+                left -= len(piece)
+        finally:
+            os.close(source)
+
+    def _put_in_place(self, temporary: bytes, old: os.stat_result | None) -> None:
+        if old is None:
+            try:
+                _rename_new(self.parent, temporary, self.name)
+            except FileExistsError:
+                raise self._exists() from None
+            return
+        if self.mode == "append":
+            now = self._status()
+            if now is None or not _same(now, old):
+                raise self._changed()  # what another process added in the meantime must not be lost
+        os.rename(temporary, self.name, src_dir_fd=self.parent, dst_dir_fd=self.parent)
+
+    def _exists(self) -> ToolError:
+        return ToolError(
+            2003, f"{shown(self.grant)} exists already", hint="to replace it, set mode to overwrite; to add, to append"
+        )
+
+    def _changed(self) -> ToolError:
+        return ToolError(2003, f"{shown(self.grant)} changed while it was appended to", hint="call again")
+
+
+def _same(one: os.stat_result, other: os.stat_result) -> bool:
+    return os.path.samestat(one, other) and (one.st_size, one.st_mtime_ns) == (other.st_size, other.st_mtime_ns)
+
+
+@contextmanager
+def _temporary(parent: int, clock: Clock, mode: int) -> Iterator[tuple[int, bytes]]:
+    """A new file under a name that nobody can foretell; whatever happens, the name is gone afterwards."""
+    name = f".capsule-{clock.random_bytes(8).hex()}.tmp".encode()
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(name, flags, mode, dir_fd=parent)
+    try:
+        yield descriptor, name
+    finally:
+        os.close(descriptor)
+        with suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=parent)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def _take_over(descriptor: int, old: os.stat_result) -> None:
+    """Owner first: changing it would clear bits that were set before."""
+    new = os.fstat(descriptor)
+    if new.st_gid != old.st_gid:
+        with suppress(PermissionError):
+            os.fchown(descriptor, -1, old.st_gid)
+    if new.st_uid != old.st_uid:
+        with suppress(PermissionError):
+            os.fchown(descriptor, old.st_uid, -1)
+    os.fchmod(descriptor, old.st_mode & _PERMISSIONS)
+
+
+def _sync_directory(parent: int) -> None:
+    """Needs a handle that may read; who may not read a directory can still write in it, less durably."""
+    with suppress(PermissionError):
+        descriptor = os.open(b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=parent)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _rename_new(parent: int, old: bytes, new: bytes) -> None:
+    """Rename without replacing; FileExistsError where something has that name."""
+    code = _renameat2(parent, old, new)
+    if code in _NO_SUCH_CALL:
+        os.link(old, new, src_dir_fd=parent, dst_dir_fd=parent, follow_symlinks=False)
+    elif code:
+        raise OSError(code, os.strerror(code))
+
+
+def _find_renameat2() -> Callable[..., int] | None:
+    call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)  # glibc 2.28; not in macOS
+    if call is not None:
+        call.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
+    return call
+
+
+_RENAMEAT2 = _find_renameat2()
+
+
+def _renameat2(parent: int, old: bytes, new: bytes) -> int:
+    """0, or an errno."""
+    if _RENAMEAT2 is None:
+        return errno.ENOSYS
+    return 0 if _RENAMEAT2(parent, old, parent, new, _NOREPLACE) == 0 else ctypes.get_errno()

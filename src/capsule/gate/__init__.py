@@ -1,0 +1,17 @@
+"""The one door: every tool call is decided, contained, recorded and answered here.
+
+>>> from pathlib import Path
+>>> from tempfile import TemporaryDirectory
+>>> from capsule.calls import ToolCall
+>>> from capsule.gate import Gate
+>>> from capsule.policy import Policy
+>>> with TemporaryDirectory() as name, Gate.open(policy=Policy.parse("rules: []"), db=f"{name}/runs.db") as gate:
+...     gate.call(ToolCall(tool="fs.read", args={"path": "notes.md"})).status.value
+'denied'
+"""
+
+from capsule.gate.assemble import Opening, assemble, disk_world
+from capsule.gate.gate import Gate
+from capsule.gate.parts import Parts, Step
+
+__all__ = ["Gate", "Opening", "Parts", "Step", "assemble", "disk_world"]

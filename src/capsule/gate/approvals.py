@@ -1,0 +1,114 @@
+"""Step 3: a person, or whoever stands for one, says yes to exactly what was shown, once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from capsule.calls import (
+    Answer,
+    Approver,
+    ConcreteCall,
+    Decision,
+    Effect,
+    Question,
+    ToolCall,
+)
+from capsule.canon import Json, digest_of
+from capsule.gate.masking import Mask
+from capsule.gate.records import call_record, grant_record
+from capsule.gate.run_clock import RunClock
+from capsule.store import RunWriter
+
+VALID_FOR_MS = 10 * 60 * 1000  # an answer that comes later than this is to a question nobody remembers
+
+
+class Approvals:
+    """Asks one question at a time; the question and its answer are records of the run."""
+
+    def __init__(
+        self, approver: Approver, writer: RunWriter, clock: RunClock, mask: Mask, policies: tuple[str, ...]
+    ) -> None:
+        self._approver = approver
+        self._writer = writer
+        self._clock = clock
+        self._mask = mask
+        self._policies = policies
+
+    def ask(
+        self,
+        call: ToolCall,
+        call_id: str,
+        concrete: ConcreteCall,
+        decision: Decision,
+        *,
+        again: Callable[[], tuple[ConcreteCall, Decision]],
+    ) -> tuple[ConcreteCall, Decision]:
+        """The decision that holds after the answer: an approved ask becomes an allow with exactly its own grant.
+
+        After a yes the world is looked at and the call decided once more; whatever is not what was shown is denied.
+        """
+        question = self._question(call, call_id, concrete, decision)
+        self._writer.append("question", {"call": call_id, "digest": question.digest, "at": self._clock.wall_ms()})
+        asked = self._clock.monotonic()
+        with self._clock.stopped():
+            answer = self._approver(question)
+        late = (self._clock.monotonic() - asked) * 1000 > VALID_FOR_MS
+        self._writer.append(
+            "answer",
+            {
+                "call": call_id,
+                "digest": question.digest,
+                "approved": answer.approved,
+                "by": answer.by,
+                "at": self._clock.wall_ms(),
+                **({"reason": answer.reason} if answer.reason else {}),
+            },
+        )
+        if late or not answer.approved:
+            return concrete, _refused(decision, answer, late=late)
+        concrete, decided = again()
+        if decided.effect is Effect.DENY:
+            return concrete, decided
+        if self._question(call, call_id, concrete, decided).digest != question.digest:
+            return concrete, _changed(decision)
+        return concrete, replace(decided, effect=Effect.ALLOW, reason=f"{decided.reason}; approved by {answer.by}")
+
+    def _question(self, call: ToolCall, call_id: str, concrete: ConcreteCall, decision: Decision) -> Question:
+        """The digest covers the raw values; what is shown is masked."""
+        assert decision.grant is not None
+        grant = grant_record(decision.grant)
+        bound: dict[str, Json] = {
+            "run": self._writer.run_id,
+            "call": call_id,
+            "tool": concrete.definition.as_json(),
+            "args": concrete.args,
+            "source": concrete.source.value,
+            "programs": [list(command.program or ()) for command in concrete.commands],
+            "grant": grant,
+            "policies": list(self._policies),
+        }
+        shown = self._mask.arguments({**call_record(call), "grant": grant}).value
+        assert isinstance(shown, dict)
+        return Question(call=call, call_id=call_id, decision=decision, shown=shown, digest=digest_of(bound))
+
+
+def _refused(decision: Decision, answer: Answer, *, late: bool) -> Decision:
+    reason = "the answer came after ten minutes" if late else answer.reason or f"{answer.by} said no"
+    return _denied(decision, f"{decision.reason}, and it was not approved: {reason}")
+
+
+def _changed(decision: Decision) -> Decision:
+    return _denied(decision, "what was approved is not what would happen now; ask again")
+
+
+def _denied(decision: Decision, reason: str) -> Decision:
+    return Decision(
+        effect=Effect.DENY,
+        code=1007,
+        rule=decision.rule,
+        reason=reason,
+        suggestion="run with a terminal to be asked, or with --approve all; or write an allow rule",
+        resolved=decision.resolved,
+        flags=decision.flags,
+    )

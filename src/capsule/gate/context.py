@@ -1,0 +1,61 @@
+"""What a running tool holds: its own granted arguments and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from capsule.calls import Access, Chunk, Clock, Components, FileGrant, Grant, Listing, Written
+from capsule.effects import Anchors, files
+from capsule.errors import PolicyDenied
+
+
+@dataclass(slots=True, kw_only=True)
+class GrantedContext:
+    """Implements `calls.Context` over the hands in `effects`; it never sees the policy or the store."""
+
+    run_id: str
+    step_id: str
+    workdir: Path
+    deadline: float
+    grant: Grant
+    anchors: Anchors
+    clock: Clock
+    visible: Callable[[], Callable[[Components], bool]]
+    flags: list[str] = field(default_factory=list)
+
+    def _file(self, argument: str, access: Access) -> FileGrant:
+        for granted in self.grant.files:
+            if granted.argument == argument and granted.access is access:
+                return granted
+        raise PolicyDenied(1001, f"the grant of this call holds no {access.value} of {argument!r}")
+
+    @property
+    def _cap(self) -> int:
+        cap = self.grant.limits.max_bytes
+        assert cap is not None, "a tool for files has a default cap"
+        return cap
+
+    def read(self, argument: str, *, offset: int, length: int | None) -> Chunk:
+        granted = self._file(argument, Access.READ)
+        return files.read(self.anchors, granted, offset=offset, length=length, cap=self._cap)
+
+    def list(self, argument: str, *, pattern: str, offset: int, limit: int) -> Listing:
+        granted = self._file(argument, Access.READ)
+        return files.list(self.anchors, granted, pattern=pattern, offset=offset, limit=limit, visible=self.visible()())
+
+    def write(self, argument: str, data: bytes, *, mode: str, create_dirs: bool) -> Written:
+        granted = self._file(argument, Access.WRITE)
+        return files.write(
+            self.anchors,
+            granted,
+            data,
+            mode=mode,
+            create_dirs=create_dirs,
+            clock=self.clock,
+            cap=self._cap,
+        )
+
+    def flag(self, name: str) -> None:
+        self.flags.append(name)

@@ -1,0 +1,327 @@
+"""The one door. Every tool call, whoever makes it, goes through these seven steps:
+
+    1  validate       find the tool, check the arguments, make them concrete, once
+    2  decide         allow, ask or deny, by the policies alone
+    3  approve        only for ask; after a yes the call is decided again
+    4  record intent  durably, before anything happens
+    5  run            the tool with its grant and nothing else
+    6  screen         mask what must not leave, note findings and taint
+    7  record outcome and return the same bytes
+
+Calls that are invalid or denied end early and are recorded too. A caller must still end the run: `finish`.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Self
+
+from capsule.approval import deny_all
+from capsule.calls import (
+    Approver,
+    CallError,
+    ConcreteCall,
+    Decision,
+    Effect,
+    Grant,
+    LayerState,
+    RunState,
+    RunStatus,
+    SideEffect,
+    Status,
+    ToolCall,
+    ToolResult,
+)
+from capsule.canon import Json
+from capsule.errors import CapsuleError, PolicyDenied, ToolError
+from capsule.gate.approvals import Approvals
+from capsule.gate.assemble import Opening, assemble
+from capsule.gate.context import GrantedContext
+from capsule.gate.masking import Masked
+from capsule.gate.parts import Parts, Step
+from capsule.gate.recordable import recordable
+from capsule.gate.records import call_record, decision_record, error_record, grant_record, result_record
+from capsule.gate.run_clock import RunClock
+from capsule.gate.taint import is_untrusted
+from capsule.policy import Policy, advance, decide, definition_of, resolve, visible_entries
+from capsule.settings import Settings
+
+
+class Gate:
+    """One run: its policies, its counters, its journal. Made by `Gate.open`, used as a context manager."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._clock = RunClock(parts.clock)
+        self._approvals = Approvals(
+            parts.approver, parts.writer, self._clock, parts.mask, tuple(layer.rules.digest for layer in parts.layers)
+        )
+        self._state = RunState(layers=tuple(LayerState() for _ in parts.layers))
+        self._turn = threading.RLock()  # decision and intent of one call are taken together, so the tape has one order
+        self._calls = 0
+        self._ended = False
+
+    @classmethod
+    def open(
+        cls,
+        *,
+        policy: Policy | Path | str | Sequence[Policy],
+        db: Path | str | None = None,
+        workdir: Path | str = ".",
+        approver: Approver = deny_all,
+    ) -> Self:
+        """Begin a run. `policy` is a file, a policy, or several as layers; an ask needs an approver that says yes.
+
+        As a context manager the run ends `completed`, or `failed` when an exception leaves the block.
+        """
+        opening = Opening(
+            settings=Settings.load(os.environ),
+            policies=_policies(policy),
+            workdir=Path(workdir),
+            db=None if db is None else Path(db),
+            approver=approver,
+        )
+        return cls(assemble(opening))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        try:
+            if not self._ended:
+                self.finish(_end_of(kind))
+        finally:
+            self.close()
+
+    @property
+    def run_id(self) -> str:
+        return self._parts.writer.run_id
+
+    @property
+    def elapsed_ms(self) -> int:
+        """How long the run has run; the time in which a person was asked does not count."""
+        return self._clock.elapsed_ms()
+
+    def call(self, call: ToolCall, *, step: Step | None = None, hold_read: bool = False) -> ToolResult:
+        """Decide, contain, record and answer one call; what a tool or a policy says is a result, not an exception.
+
+        StorageError is raised where the journal cannot record: then nothing was run, or its outcome is unknown.
+        """
+        with self._turn:
+            at = self._place(step)
+            try:
+                concrete = self._validate(call)  # 1
+            except ToolError as error:
+                return self._refuse(call, at, Status.ERROR, CallError.of(error))
+            decision = self._decide(concrete)  # 2
+            if decision.effect is Effect.ASK:
+                concrete, decision = self._approvals.ask(  # 3
+                    call, at.call_id, concrete, decision, again=lambda: self._again(call)
+                )
+            if decision.grant is None:
+                return self._refuse(call, at, Status.DENIED, _denial(decision), decision)
+            self._record_intent(call, at, decision, decision.grant)  # 4
+        began = self._clock.monotonic()
+        ran = self._run(at, concrete, decision.grant)  # 5
+        result = self._screen(at, concrete, decision.grant, ran)  # 6
+        took = int((self._clock.monotonic() - began) * 1000)
+        hold = hold_read and concrete.definition.side_effect_class is SideEffect.READ
+        self._record_outcome(at, result, took, hold=hold)  # 7
+        return result
+
+    def skip(self, steps: Sequence[tuple[Step, str]]) -> None:
+        """Record steps that the run will not reach, with their tools."""
+        listed: list[Json] = [{"step": step.id, "step_index": step.index, "tool": tool} for step, tool in steps]
+        with self._turn:
+            self._parts.writer.append("skipped", {"steps": listed, "at": self._clock.wall_ms()})
+
+    def wait(self, step: Step, wait_ms: int) -> None:
+        """Record that a call is held back because of a rate."""
+        with self._turn:
+            self._parts.writer.append(
+                "wait", {"step": step.id, "step_index": step.index, "wait_ms": wait_ms, "at": self._clock.wall_ms()}
+            )
+
+    def finish(self, status: RunStatus, *, error: CallError | None = None) -> None:
+        """Write the run's last record and let its lock go; a run that ends without one is `interrupted`."""
+        body: dict[str, Json] = {"status": status.value, "at": self._clock.wall_ms()}
+        with self._turn:
+            self._ended = True
+            self._parts.writer.end(body if error is None else {**body, "error": error_record(error)})
+
+    def close(self) -> None:
+        """Let everything go; a run without its last record is left `interrupted`."""
+        self._parts.resources.close()
+
+    # 1 validate
+
+    def _place(self, step: Step | None) -> _Place:
+        self._calls += 1
+        number = self._calls
+        return _Place(step=step or Step(id=f"step_{number}", index=number - 1), number=number, run_id=self.run_id)
+
+    def _validate(self, call: ToolCall) -> ConcreteCall:
+        definition = definition_of(call.tool, self._parts.registry.definitions)
+        search = self._parts.layers[0].rules.search if self._parts.layers else ()
+        return resolve(call, definition, self._parts.world, search=search, marker=self._parts.mask.marked(call.args))
+
+    # 2 decide
+
+    def _decide(self, concrete: ConcreteCall) -> Decision:
+        self._state = replace(self._state, now_ms=self._clock.elapsed_ms())
+        return decide(self._parts.layers, concrete, self._state)
+
+    def _again(self, call: ToolCall) -> tuple[ConcreteCall, Decision]:
+        concrete = self._validate(call)
+        return concrete, self._decide(concrete)
+
+    def _refuse(
+        self, call: ToolCall, at: _Place, status: Status, error: CallError, decision: Decision | None = None
+    ) -> ToolResult:
+        """A call that never runs is a record like any other."""
+        masked = self._parts.mask.arguments(
+            {
+                **call_record(call),
+                **({"decision": decision_record(decision)} if decision else {}),
+                "error": error_record(error),
+            }
+        )
+        record = {**at.as_json(), **_object(masked.value), "status": status.value, "at": self._clock.wall_ms()}
+        self._parts.writer.append("refused", _with_mac(record, masked))
+        shown = CallError(
+            code=error.code,
+            message=self._parts.mask.text(error.message),
+            hint=error.hint,
+            retry_after_ms=error.retry_after_ms,
+        )
+        return ToolResult(call_id=at.call_id, status=status, error=shown, findings=masked.findings)
+
+    # 4 record intent
+
+    def _record_intent(self, call: ToolCall, at: _Place, decision: Decision, grant: Grant) -> None:
+        masked = self._parts.mask.arguments(
+            {**call_record(call), "decision": decision_record(decision), "grant": grant_record(grant)}
+        )
+        record = {**at.as_json(), **_object(masked.value), "at": self._clock.wall_ms()}
+        self._parts.writer.append("intent", _with_mac(record, masked))
+        self._state = advance(self._state, decision, now_ms=self._state.now_ms)
+        self._parts.on_intent(at.step)
+
+    # 5 run
+
+    def _run(self, at: _Place, concrete: ConcreteCall, grant: Grant) -> _Ran:
+        context = GrantedContext(
+            run_id=self.run_id,
+            step_id=at.step.id,
+            workdir=self._parts.workdir,
+            deadline=self._clock.monotonic() + grant.limits.timeout_ms / 1000,
+            grant=grant,
+            anchors=self._parts.anchors,
+            clock=self._parts.clock,
+            visible=partial(visible_entries, self._parts.layers, concrete, self._state),
+        )
+        tool = self._parts.registry.get(concrete.tool)
+        try:
+            output = tool.run(concrete.args, context)
+        except CapsuleError as error:
+            return _Ran(output=None, error=error, flags=tuple(context.flags))
+        except Exception as error:  # noqa: BLE001 - a tool is foreign code: whatever it raises is its outcome
+            unexpected = CapsuleError(9001, f"{concrete.tool} failed unexpectedly: {type(error).__name__}: {error}")
+            return _Ran(output=None, error=unexpected, flags=tuple(context.flags))
+        return _Ran(output=output, error=None, flags=tuple(context.flags))
+
+    # 6 screen
+
+    def _screen(self, at: _Place, concrete: ConcreteCall, grant: Grant, ran: _Ran) -> ToolResult:
+        masked = self._parts.mask.output(recordable(ran.output), redact=grant.redact)
+        flags = list(ran.flags)
+        flags += ["runs_later"] if any(file.runs_later for file in grant.files) else []
+        if ran.output is not None and is_untrusted(concrete, self._parts.layers):
+            flags.append("untrusted")
+            with self._turn:
+                self._state = replace(self._state, tainted=True)
+        error = None
+        if ran.error is not None:
+            error = replace(CallError.of(ran.error), message=self._parts.mask.text(ran.error.message))
+        return ToolResult(
+            call_id=at.call_id,
+            status=_status(ran.error),
+            output=masked.value,
+            error=error,
+            findings=masked.findings,
+            flags=tuple(flags),
+        )
+
+    # 7 record outcome
+
+    def _record_outcome(self, at: _Place, result: ToolResult, took_ms: int, *, hold: bool) -> None:
+        record = {"call": at.number, **result_record(result), "at": self._clock.wall_ms(), "duration_ms": took_ms}
+        with self._turn:
+            self._parts.writer.append("outcome", record, hold=hold)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Where in the run a call stands; calls are counted, so an id needs no chance."""
+
+    step: Step
+    number: int
+    run_id: str
+
+    @property
+    def call_id(self) -> str:
+        return f"{self.run_id}.{self.number}"
+
+    def as_json(self) -> dict[str, Json]:
+        return {"call": self.number, "step": self.step.id, "step_index": self.step.index}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ran:
+    output: Json
+    error: CapsuleError | None
+    flags: tuple[str, ...]
+
+
+def _status(error: CapsuleError | None) -> Status:
+    if error is None:
+        return Status.SUCCESS
+    return Status.DENIED if isinstance(error, PolicyDenied) else Status.ERROR
+
+
+def _denial(decision: Decision) -> CallError:
+    assert decision.code is not None
+    return CallError(
+        code=decision.code,
+        message=decision.reason,
+        hint=decision.suggestion,
+        retry_after_ms=decision.retry_after_ms,
+    )
+
+
+def _object(value: Json) -> dict[str, Json]:
+    assert isinstance(value, Mapping)
+    return dict(value)
+
+
+def _with_mac(record: dict[str, Json], masked: Masked) -> dict[str, Json]:
+    return record if masked.raw_mac is None else {**record, "raw_mac": masked.raw_mac}
+
+
+def _policies(policy: Policy | Path | str | Sequence[Policy]) -> tuple[Policy, ...]:
+    if isinstance(policy, Policy):
+        return (policy,)
+    if isinstance(policy, Path | str):
+        return (Policy.load(policy),)
+    return tuple(policy)
+
+
+def _end_of(kind: type[BaseException] | None) -> RunStatus:
+    if kind is None:
+        return RunStatus.COMPLETED
+    return RunStatus.INTERRUPTED if issubclass(kind, KeyboardInterrupt) else RunStatus.FAILED

@@ -1,0 +1,84 @@
+"""Step 6: what leaves the gate is what is recorded, and neither holds a secret that a rule of the screen knows."""
+
+from __future__ import annotations
+
+import binascii
+import hmac
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+
+from capsule.calls import Finding, Redact
+from capsule.canon import Json, canonical
+from capsule.screen import Screen, has_marker
+
+_BYTES_FIELDS = ("content", "body")  # where a tool's output may carry bytes as base64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Masked:
+    """A value as it may be recorded; `raw_mac` stands for what was masked, and only the key's owner can compare it."""
+
+    value: Json
+    findings: tuple[Finding, ...] = ()
+    raw_mac: str | None = None
+
+
+class Mask:
+    def __init__(self, screen: Screen, key: bytes) -> None:
+        self._screen = screen
+        self._key = key
+
+    @property
+    def rules_digest(self) -> str:
+        return self._screen.rules_digest
+
+    @staticmethod
+    def marked(args: Json) -> bool:
+        """A value that was masked once can never come back in."""
+        return has_marker(args)
+
+    def arguments(self, args: Mapping[str, Json], *, redact: Redact = "secrets") -> Masked:
+        return self._masked(args, redact)
+
+    def text(self, text: str) -> str:
+        screened = self._screen.screen(text, redact="secrets").value
+        assert isinstance(screened, str)
+        return screened
+
+    def output(self, output: Json, *, redact: Redact) -> Masked:
+        """Bytes are screened before their base64, in which no rule would find anything."""
+        if not isinstance(output, Mapping):
+            return self._masked(output, redact)
+        opened, findings = self._opened(output, redact)
+        masked = self._masked(opened, redact)
+        value = masked.value
+        if (masked.raw_mac is not None or opened is not output) and isinstance(value, Mapping) and "sha256" in value:
+            value = {**value, "sha256": None}  # the digest of a short secret would give it away
+        raw_mac = masked.raw_mac if opened is output else self._mac(output)
+        return Masked(value=value, findings=(*findings, *masked.findings), raw_mac=raw_mac)
+
+    def _opened(self, output: Mapping[str, Json], redact: Redact) -> tuple[Mapping[str, Json], tuple[Finding, ...]]:
+        if output.get("encoding") != "base64":
+            return output, ()
+        for name in _BYTES_FIELDS:
+            text = output.get(name)
+            if not isinstance(text, str):
+                continue
+            try:
+                screened = self._screen.screen_bytes(b64decode(text, validate=True), redact=redact)
+            except binascii.Error:
+                continue  # a tool that says base64 and means something else: its text is screened as text
+            if screened.redacted:
+                return {**output, name: b64encode(screened.data).decode()}, screened.findings
+            return output, screened.findings
+        return output, ()
+
+    def _masked(self, value: Json, redact: Redact) -> Masked:
+        screened = self._screen.screen(value, redact=redact)
+        raw_mac = self._mac(value) if screened.redacted else None
+        return Masked(value=screened.value, findings=screened.findings, raw_mac=raw_mac)
+
+    def _mac(self, value: Json) -> str:
+        return hmac.new(self._key, canonical(value), sha256).hexdigest()

@@ -1,0 +1,42 @@
+"""Allow, ask or deny: a policy is read, bound to a world, and decides.
+
+>>> from capsule.calls import ToolCall
+>>> from capsule.policy import Policy
+>>> policy = Policy.parse("rules: [{action: allow, tool: fs.read, constraints: {path: {pattern: ./docs/**}}}]")
+>>> policy.decide(ToolCall(tool="fs.read", args={"path": "docs/a.md"})).effect.value
+'allow'
+"""
+
+from __future__ import annotations
+
+from capsule.policy.check import Remark, check_policy
+from capsule.policy.counters import advance
+from capsule.policy.decide import decide
+from capsule.policy.explain import Explanation, explain
+from capsule.policy.floors import floor_document
+from capsule.policy.layer import Layer
+from capsule.policy.paper import OnPaper, lexical, path_problem
+from capsule.policy.policy import Policy, on_paper
+from capsule.policy.resolve import definition_of, resolve
+from capsule.policy.schema import POLICY_SCHEMA
+from capsule.policy.visible import visible_entries
+
+__all__ = [
+    "POLICY_SCHEMA",
+    "Explanation",
+    "Layer",
+    "OnPaper",
+    "Policy",
+    "Remark",
+    "advance",
+    "check_policy",
+    "decide",
+    "definition_of",
+    "explain",
+    "floor_document",
+    "lexical",
+    "on_paper",
+    "path_problem",
+    "resolve",
+    "visible_entries",
+]

@@ -1,0 +1,111 @@
+"""What in a valid policy is dangerous, or says nothing: remarks for its author, none of which changes a decision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from capsule.canon import Json
+from capsule.policy.commands import CommandConstraint
+from capsule.policy.paths import PathConstraint
+from capsule.policy.policy import Policy
+from capsule.policy.rules import Action, PolicyRules, Rule
+from capsule.policy.urls import UrlConstraint
+
+_EVERYTHING = frozenset({"/**", "**", "~/**", "./**"})
+_BROAD = frozenset({"/**", "~/**"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remark:
+    level: Literal["danger", "note"]
+    rule: str
+    message: str
+
+    def as_json(self) -> dict[str, Json]:
+        return {"level": self.level, "rule": self.rule, "message": self.message}
+
+
+def check_policy(policy: Policy) -> list[Remark]:
+    rules = policy.rules
+    remarks = [remark for rule in rules.rules for remark in _of_rule(rule)]
+    remarks += _unreachable_limits(rules)
+    if not rules.rules and not rules.ask_by_default:
+        remarks.append(Remark(level="note", rule=rules.name, message="it has no rules and denies everything"))
+    if rules.ask_by_default:
+        message = "default_action: ask lets a tired person allow what nobody thought of; deny is safer"
+        remarks.append(Remark(level="danger", rule=rules.name, message=message))
+    return remarks
+
+
+def _of_rule(rule: Rule) -> Iterator[Remark]:
+    if not rule.tools:
+        yield Remark(level="note", rule=rule.id, message="an empty list of tools matches nothing")
+    if rule.redact == "off":
+        message = "redact: off writes secrets into the journal and hands them to the caller"
+        yield Remark(level="danger", rule=rule.id, message=message)
+    for _, constraint in rule.grants or rule.bars:
+        match constraint:
+            case PathConstraint():
+                yield from _of_paths(rule, constraint)
+            case UrlConstraint():
+                yield from _of_urls(rule, constraint)
+            case CommandConstraint():
+                yield from _of_commands(rule, constraint)
+            case _:
+                pass
+
+
+def _of_paths(rule: Rule, paths: PathConstraint) -> Iterator[Remark]:
+    if not paths.patterns:
+        yield Remark(level="note", rule=rule.id, message="an empty list of patterns matches nothing")
+    if rule.action in (Action.DENY, Action.LIMIT):
+        return
+    for pattern in paths.patterns:
+        if pattern.text in _BROAD:
+            message = f"{pattern.text} grants more than any one job needs; name the directories"
+            yield Remark(level="danger", rule=rule.id, message=message)
+        if paths.hidden and pattern.text in _EVERYTHING:
+            message = f"hidden: allow on {pattern.text} reaches .env, .ssh and the like"
+            yield Remark(level="danger", rule=rule.id, message=message)
+    if paths.protected and not any(pattern.is_literal for pattern in paths.patterns):
+        message = "protected: allow has no effect: no pattern of the rule is without wildcards"
+        yield Remark(level="note", rule=rule.id, message=message)
+
+
+def _of_urls(rule: Rule, urls: UrlConstraint) -> Iterator[Remark]:
+    every_host = urls.domains is None and any(pattern.host is None for pattern in urls.patterns or ())
+    if rule.action in (Action.ALLOW, Action.ASK) and every_host:
+        message = "it allows every public host, and so any leak to one of them"
+        yield Remark(level="danger", rule=rule.id, message=message)
+
+
+def _of_commands(rule: Rule, commands: CommandConstraint) -> Iterator[Remark]:
+    if rule.action is Action.DENY:
+        message = "a deny of commands is a seat belt: most can be spelled another way; what contains is the jail"
+        yield Remark(level="note", rule=rule.id, message=message)
+    if commands.deny_tokens:
+        message = "deny_tokens is a seat belt, not a control"
+        yield Remark(level="note", rule=rule.id, message=message)
+
+
+def _unreachable_limits(policy: PolicyRules) -> Iterator[Remark]:
+    """A limit that a rule for the same tools, without conditions of its own, always undercuts."""
+    always = [
+        rule for rule in policy.rules if rule.action is Action.LIMIT and not rule.bars and rule.when_sources is None
+    ]
+    for rule in policy.rules:
+        for other in always:
+            if other is rule or not _names_as_much(other, rule):
+                continue
+            for limit in ("max_bytes", "timeout_ms", "max_output_bytes", "max_calls"):
+                mine, theirs = getattr(rule.limits, limit), getattr(other.limits, limit)
+                if mine is not None and theirs is not None and theirs < mine:
+                    name = limit.removesuffix("_ms")
+                    message = f"its {name} is never reached: {other.id} holds a smaller one for every call"
+                    yield Remark(level="note", rule=rule.id, message=message)
+
+
+def _names_as_much(wide: Rule, narrow: Rule) -> bool:
+    return all(any(tool.matches(name.text) or tool == name for tool in wide.tools) for name in narrow.tools)

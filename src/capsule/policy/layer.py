@@ -1,0 +1,99 @@
+"""A policy bound to a world: patterns anchored in real directories, rules indexed tool by tool at first use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from capsule.calls import ConcreteCall, Places, Source, ToolDefinition, World
+from capsule.policy.commands import CommandConstraint
+from capsule.policy.matching import RuleIndex
+from capsule.policy.paths import PathConstraint, PathPattern, is_within
+from capsule.policy.rules import Action, Constraints, PolicyRules, Rule, Selector
+from capsule.policy.tool_names import ToolName
+from capsule.policy.urls import UrlConstraint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Book:
+    """The rules that speak of one tool, for one source, of a run that is tainted or not."""
+
+    grants: RuleIndex
+    bars: RuleIndex
+    default: RuleIndex | None
+
+
+class Layer:
+    """One policy of a run; layers are never merged, each decides alone."""
+
+    def __init__(self, rules: PolicyRules, world: World) -> None:
+        self.rules = rules
+        self.world = world
+        self._books: dict[tuple[str, Source, bool], Book] = {}
+        self._trusted = [
+            bound
+            for constraint in rules.trusted_paths
+            for pattern in constraint.patterns
+            for bound in pattern.bind(world.places, world.directory)
+        ]
+
+    @property
+    def places(self) -> Places:
+        return self.world.places
+
+    def book(self, definition: ToolDefinition, source: Source, *, tainted: bool) -> Book:
+        key = (definition.name, source, tainted)
+        found = self._books.get(key)
+        if found is None:
+            found = self._books[key] = self._compile(definition, source, tainted=tainted)
+        return found
+
+    def _compile(self, definition: ToolDefinition, source: Source, *, tainted: bool) -> Book:
+        rules = [rule for rule in self.rules.rules if rule.applies(definition.name, source, tainted=tainted)]
+        granting = [rule for rule in rules if rule.action in (Action.ALLOW, Action.ASK)]
+        barring = [rule for rule in rules if rule.action is not Action.ALLOW]
+        return Book(
+            grants=RuleIndex(granting, definition, self.world, as_bars=False),
+            bars=RuleIndex(barring, definition, self.world, as_bars=True),
+            default=self._default(definition),
+        )
+
+    def _default(self, definition: ToolDefinition) -> RuleIndex | None:
+        if not self.rules.ask_by_default:
+            return None
+        return RuleIndex([_everything(definition)], definition, self.world, as_bars=False)
+
+    def rule_matches(self, rule: Rule, call: ConcreteCall) -> bool:
+        """Whether one rule alone matches, in any of its readings; for examples and `explain`."""
+        grants = rule.action in (Action.ALLOW, Action.ASK)
+        readings = ([False] if grants else []) + ([True] if rule.action is not Action.ALLOW else [])
+        return any(
+            RuleIndex([rule], call.definition, self.world, as_bars=as_bars).match(call).rules for as_bars in readings
+        )
+
+    def trusts(self, call: ConcreteCall) -> bool:
+        """Whether what the call reads lies only where `trusted_paths` says that content does not taint a run."""
+        return all(any(pattern.matches(path.real, hangs=True) for pattern in self._trusted) for path in call.paths)
+
+    def in_workdir(self, call: ConcreteCall) -> bool:
+        return all(is_within(path.real, self.places.workdir) for path in call.paths)
+
+
+def _everything(definition: ToolDefinition) -> Rule:
+    """What `default_action: ask` stands for: an ask rule over all paths, URLs and commands, with all floors."""
+    paths = tuple(PathPattern.parse(text, unanchored_allowed=False) for text in ("**", "/**"))
+    everything: Constraints = (
+        (Selector(name="paths", is_guard_key=True), PathConstraint(patterns=paths)),
+        (Selector(name="urls", is_guard_key=True), UrlConstraint.read({"pattern": "**"}, deny=False)),
+        (Selector(name="commands", is_guard_key=True), CommandConstraint.read({"pattern": "**"}, deny=False)),
+    )
+    return Rule(
+        id="",
+        action=Action.ASK,
+        tools=(ToolName("*"),),
+        place=(),
+        grants=tuple(
+            (selector, constraint)
+            for selector, constraint in everything
+            if any(selector.covers(argument, guard) for argument, guard in definition.guards.items())
+        ),
+    )

@@ -1,0 +1,123 @@
+"""Make a call concrete, once: the only place that looks at the world for a decision."""
+
+from __future__ import annotations
+
+import binascii
+from base64 import b64decode
+from collections.abc import Mapping, Sequence
+
+from capsule.calls import (
+    Access,
+    ConcreteCall,
+    ConcreteCommand,
+    ConcretePath,
+    ConcreteUrl,
+    Guard,
+    Source,
+    ToolCall,
+    ToolDefinition,
+    World,
+)
+from capsule.canon import Json, NotCanonical, canonical
+from capsule.documents import schema, suggest
+from capsule.errors import ToolError
+from capsule.policy.urls import parse_url
+
+_ACCESS = {Guard.READ_PATH: Access.READ, Guard.WRITE_PATH: Access.WRITE}
+
+
+def definition_of(tool: str, definitions: Mapping[str, ToolDefinition]) -> ToolDefinition:
+    found = definitions.get(tool)
+    if found is not None:
+        return found
+    near = suggest(tool, definitions)
+    raise ToolError(
+        2001, f"no tool is called {tool!r}", hint=f"did you mean {near}?" if near else "see `capsule tools list`"
+    )
+
+
+def resolve(
+    call: ToolCall, definition: ToolDefinition, world: World, *, search: tuple[str, ...] = (), marker: bool = False
+) -> ConcreteCall:
+    """What is decided on is what is later acted on; arguments that do not fit the schema are a ToolError 2002."""
+    args = valid_arguments(call.args, definition)
+    paths: list[ConcretePath] = []
+    urls: list[ConcreteUrl] = []
+    commands: list[ConcreteCommand] = []
+    for argument, guard in definition.guards.items():
+        value = args.get(argument)
+        if value is None:
+            continue
+        if guard in _ACCESS:
+            paths += [world.path(text, argument=argument, access=_ACCESS[guard]) for text in _texts(value)]
+        elif guard is Guard.URL:
+            urls += [parse_url(text, argument=argument) for text in _texts(value)]
+        elif guard is Guard.COMMAND:
+            commands.append(world.command(_texts(value), argument=argument, search=search))
+        elif guard is Guard.HEADERS:
+            args[argument] = _lower_names(value, argument)
+    return ConcreteCall(
+        definition=definition,
+        args=args,
+        source=Source(call.source),
+        resolved=world.resolved,
+        paths=tuple(paths),
+        urls=tuple(urls),
+        commands=tuple(commands),
+        payload_bytes=_payload_bytes(definition, args),
+        marker=marker,
+    )
+
+
+def valid_arguments(args: Mapping[str, Json], definition: ToolDefinition) -> dict[str, Json]:
+    """The arguments with defaults filled in; a copy that no caller can change afterwards under the decision."""
+    for problem in schema.problems(args, definition.args_schema):
+        where = ".".join(str(part) for part in problem.path)
+        message = f"{definition.name}: {where}: {problem.message}" if where else f"{definition.name}: {problem.message}"
+        raise ToolError(2002, message, hint=problem.hint or f"see `capsule tools show {definition.name}`")
+    try:
+        canonical(args)
+    except NotCanonical as error:
+        raise ToolError(2002, f"{definition.name}: {error}", hint="send plain JSON values") from error
+    return {**definition.defaults, **{name: _frozen(value) for name, value in args.items()}}
+
+
+def _frozen(value: Json) -> Json:
+    if isinstance(value, str) or value is None:
+        return value
+    if isinstance(value, Mapping):
+        return {name: _frozen(inner) for name, inner in value.items()}
+    if isinstance(value, Sequence):
+        return tuple(_frozen(inner) for inner in value)
+    return value
+
+
+def _texts(value: Json) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return (value,)
+    assert isinstance(value, Sequence)
+    return tuple(str(item) for item in value)
+
+
+def _lower_names(value: Json, argument: str) -> dict[str, Json]:
+    """Header names mean the same in any case; two spellings of one would let a check see the other."""
+    assert isinstance(value, Mapping)
+    lowered = {name.lower(): inner for name, inner in value.items()}
+    if len(lowered) != len(value):
+        raise ToolError(2002, f"{argument}: a header is given twice", hint="header names differ only by case")
+    return lowered
+
+
+def _payload_bytes(definition: ToolDefinition, args: Mapping[str, Json]) -> int | None:
+    if definition.payload is None:
+        return None
+    content = args[definition.payload]
+    assert isinstance(content, str)
+    if args.get("encoding") != "base64":
+        return len(content.encode())
+    try:
+        return len(b64decode(content, validate=True))
+    except (binascii.Error, ValueError) as error:
+        raise ToolError(
+            2002, f"{definition.payload}: not base64: {error}", hint="encode the bytes as base64"
+        ) from error

@@ -1,0 +1,20 @@
+"""Constraints on arguments that reach nothing by themselves: a JSON Schema subset."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from capsule.canon import Json
+from capsule.documents import schema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueConstraint:
+    schema: Mapping[str, Json]
+
+    def mismatch(self, value: Json) -> str | None:
+        """The first thing about the value that does not fit, or None."""
+        for problem in schema.problems(value, self.schema):
+            return problem.message
+        return None

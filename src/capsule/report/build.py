@@ -1,0 +1,196 @@
+"""A run as one readable value: the JSON report, from which every other form is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from capsule.calls import Source, Status
+from capsule.canon import Json
+from capsule.store import Record, Run, Store
+
+REPORT_VERSION = "1.0"
+
+_NOTHING: Mapping[str, Json] = {}
+
+
+@dataclass(slots=True, kw_only=True)
+class _Step:
+    """What the records of one call say, as they go by."""
+
+    call: Mapping[str, Json]
+    ran: bool
+    outcome: Mapping[str, Json] | None = None
+    approval: Mapping[str, Json] | None = None
+    waited_ms: int = 0
+
+
+@dataclass(slots=True)
+class _Gathered:
+    steps: dict[str, _Step] = field(default_factory=dict)
+    approvals: dict[str, Mapping[str, Json]] = field(default_factory=dict)
+    skipped: list[Mapping[str, Json]] = field(default_factory=list)
+
+    def take(self, record: Record) -> None:
+        body = record.body
+        name = str(body.get("call"))
+        match record.kind:
+            case "answer":
+                self.approvals[name] = body
+            case "intent":
+                self.steps[name] = _Step(call=body, ran=True, approval=self.approvals.get(name))
+            case "refused":
+                self.steps[name] = _Step(call=body, ran=False, outcome=body, approval=self.approvals.get(name))
+            case "outcome":
+                self.steps[name].outcome = body
+            case "skipped":
+                listed = body["steps"]
+                assert isinstance(listed, Sequence)
+                self.skipped += [step for step in listed if isinstance(step, Mapping)]
+            case _:
+                pass
+
+
+def build_report(store: Store, run: Run, *, generated_ms: int) -> dict[str, Json]:
+    """The report of SPEC: what the run was, every step with its decision, and what was really done."""
+    gathered = _Gathered()
+    for record in store.records(run.run_id):
+        gathered.take(record)
+    steps = [*_called(run, gathered.steps.values()), *_skipped(gathered.skipped)]
+    start = run.start.body
+    return {
+        "report_version": REPORT_VERSION,
+        "generated_at": iso(generated_ms),
+        "run": _run(run),
+        "plan": start.get("plan"),
+        "policy": start.get("policies"),
+        "steps": steps,
+        "summary": _summary(run, steps),
+    }
+
+
+def iso(milliseconds: int | None) -> str | None:
+    if milliseconds is None:
+        return None
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds")
+
+
+def _run(run: Run) -> dict[str, Json]:
+    start = run.start
+    return {
+        "run_id": run.run_id,
+        "status": run.status.value,
+        "mode": run.mode,
+        "created_at": iso(start.at),
+        "completed_at": iso(run.end.at) if run.end else None,
+        "workdir": start.body.get("workdir"),
+        "inputs": start.body.get("inputs"),
+        "versions": start.body.get("versions"),
+        "head": run.head,
+        "error": run.end.body.get("error") if run.end else None,
+    }
+
+
+def _called(run: Run, steps: Iterable[_Step]) -> Iterator[dict[str, Json]]:
+    for step in steps:
+        call, outcome = step.call, step.outcome or _NOTHING
+        yield {
+            "step_index": call.get("step_index"),
+            "step_id": call.get("step"),
+            "call_id": f"{run.run_id}.{call['call']}",
+            "tool_name": call.get("tool"),
+            "args": call.get("args"),
+            "source": call.get("source", Source.API.value),
+            "status": outcome.get("status", Status.UNKNOWN.value),
+            "output": outcome.get("output"),
+            "error": outcome.get("error"),
+            "decision": call.get("decision"),
+            "grant": call.get("grant"),
+            "sandbox": None,
+            "approval": _approval(step.approval),
+            "findings": outcome.get("findings", []),
+            "flags": outcome.get("flags", []),
+            "timing": {
+                "started_at": iso(_integer(call.get("at"))),
+                "ended_at": iso(_integer(outcome.get("at"))) if step.outcome else None,
+                "duration_ms": outcome.get("duration_ms"),
+            },
+            "hashes": outcome.get("hashes") or call.get("hashes"),
+        }
+
+
+def _integer(value: Json) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def _approval(answer: Mapping[str, Json] | None) -> Json:
+    if answer is None:
+        return None
+    return {"approved": answer.get("approved"), "by": answer.get("by"), "digest": answer.get("digest")}
+
+
+def _skipped(steps: Iterable[Mapping[str, Json]]) -> Iterator[dict[str, Json]]:
+    for step in steps:
+        yield {
+            "step_index": step.get("step_index"),
+            "step_id": step.get("step"),
+            "tool_name": step.get("tool"),
+            "status": Status.SKIPPED.value,
+        }
+
+
+def _summary(run: Run, steps: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
+    began, ended = run.start.at, run.end.at if run.end else None
+    findings = [finding for step in steps for finding in _list(step.get("findings"))]
+    return {
+        "total_duration_ms": None if began is None or ended is None else ended - began,
+        "resources": _resources(steps),
+        "counts": run.counts.as_json(),
+        "denials": [_denial(step) for step in steps if step.get("status") == Status.DENIED.value],
+        "findings": len(findings),
+    }
+
+
+def _denial(step: Mapping[str, Json]) -> dict[str, Json]:
+    error = _mapping(step.get("error"))
+    return {
+        "step_index": step.get("step_index"),
+        "step_id": step.get("step_id"),
+        "tool_name": step.get("tool_name"),
+        "code": error.get("code"),
+        "reason": error.get("message"),
+        "rule": _mapping(step.get("decision")).get("rule"),
+        "suggestion": error.get("hint"),
+    }
+
+
+def _resources(steps: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
+    """What was done, not what was asked for: only steps that ended well count."""
+    done = [_mapping(step.get("grant")) for step in steps if step.get("status") == Status.SUCCESS.value]
+    files = [_mapping(file) for grant in done for file in _list(grant.get("files"))]
+    return {
+        "files_read": _sorted(_path(file) for file in files if file.get("access") == "read"),
+        "files_written": _sorted(_path(file) for file in files if file.get("access") == "write"),
+        "domains_contacted": _sorted(
+            str(_mapping(url).get("host")) for grant in done for url in _list(grant.get("urls"))
+        ),
+        "shell_commands": [_mapping(command).get("argv") for grant in done for command in _list(grant.get("commands"))],
+    }
+
+
+def _path(file: Mapping[str, Json]) -> str:
+    """As a pattern spells it: what hangs from the workdir is relative."""
+    return f"{'/' if file.get('anchor') == 'root' else './'}{file.get('path')}"
+
+
+def _sorted(texts: Iterable[str]) -> list[Json]:
+    return [*sorted(set(texts))]
+
+
+def _mapping(value: Json) -> Mapping[str, Json]:
+    return value if isinstance(value, Mapping) else _NOTHING
+
+
+def _list(value: Json) -> Sequence[Json]:
+    return value if isinstance(value, Sequence) and not isinstance(value, str) else ()

@@ -1,0 +1,39 @@
+"""The marker that stands where something was masked, and how to know one again in an argument."""
+
+from __future__ import annotations
+
+import base64
+from functools import cache
+from typing import Any
+
+import re2
+
+from capsule.canon import Json
+from capsule.screen.walk import strings
+
+_OPENING = "⟦redacted:"
+
+
+def marker(kind: str, number: int) -> str:
+    return f"{_OPENING}{kind}:{number}⟧"
+
+
+def has_marker(value: Json) -> bool:
+    """Whether a marker stands anywhere in a value, plain or as JSON, a URL or base64 would write it."""
+    return _marker_pattern().search("\n".join(strings(value)).encode(errors="surrogatepass")) is not None
+
+
+@cache
+def _marker_pattern() -> Any:
+    forms = "|".join(re2.escape(form) for form in base64_forms(_OPENING.encode()))
+    return re2.compile(rf"(?i:⟦redacted:[a-z0-9_.-]+:[0-9]+⟧|\\u27e6redacted:|%E2%9F%A6redacted(?::|%3A))|{forms}")
+
+
+def base64_forms(data: bytes) -> list[str]:
+    """What base64 of anything that holds the data must contain, whatever stands before and behind it."""
+    forms: list[str] = []
+    for offset in range(3):
+        encoded = base64.b64encode(bytes(offset) + data).decode()
+        sure = encoded[(0, 2, 3)[offset] : (offset + len(data)) * 8 // 6]
+        forms += {sure, sure.replace("+", "-").replace("/", "_")}
+    return sorted(forms)

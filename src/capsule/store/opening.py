@@ -1,0 +1,161 @@
+"""From a path to a connection: make the file, know it for what it is, and leave alone what is not ours.
+
+Nothing here opens the store's file but SQLite: closing any other handle on it would drop SQLite's own locks.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from urllib.parse import quote
+
+from capsule.errors import StorageError
+from capsule.store.faults import storage_faults
+from capsule.store.locks import CREATING, RunLock, locks_directory
+from capsule.store.migrations import APPLICATION_ID, MIGRATIONS, migrate, schema_version
+
+BUSY_SECONDS = 10.0  # a commit takes milliseconds; who waits longer waits for a process that hangs
+
+_OTHER_STORE = "name another file with --db, or move this one away"
+
+
+def ensure_store(path: Path, *, create: bool) -> None:
+    """A regular file stands at the path; where there was none, or an empty one, a new store."""
+    with storage_faults(path, "open"):
+        try:
+            status = path.stat()
+        except FileNotFoundError:
+            status = None
+    if status is not None and not stat.S_ISREG(status.st_mode):
+        raise StorageError(5001, f"{path} is not a regular file", hint=_OTHER_STORE, path=str(path))
+    if status is not None and status.st_size > 0:
+        return
+    if not create:
+        raise StorageError(5001, f"there is no journal at {path}", hint="`capsule run` makes one; see also --db")
+    with storage_faults(path, "open"):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make_store(path)
+
+
+def open_for_reading(path: Path, *, busy_seconds: float) -> sqlite3.Connection:
+    """A connection that cannot change the file, nor leave files beside it that were not there."""
+    with storage_faults(path, "open"):
+        left = any(path.with_name(path.name + ending).exists() for ending in ("-wal", "-journal"))
+        writable = is_writable(path)
+        # Only who may write takes -wal and -shm away again. But where one is left, by a crash or by a run that goes
+        # on, who may write would also move its pages into the file.
+        try:
+            return _only_reading(path, "mode=rw" if writable and not left else "mode=ro", busy_seconds)
+        except sqlite3.OperationalError:
+            if writable or left:
+                raise
+            # No -wal can be made here, and none is there: nobody is writing.
+            return _only_reading(path, "mode=ro&immutable=1", busy_seconds)
+
+
+def open_for_writing(path: Path, *, busy_seconds: float) -> sqlite3.Connection:
+    with storage_faults(path, "open"):
+        db = _connect(path, "mode=rw", busy_seconds)
+        db.execute("PRAGMA synchronous = FULL")
+        return db
+
+
+def is_writable(path: Path) -> bool:
+    return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+
+
+def identify(db: sqlite3.Connection, path: Path) -> int:
+    """The schema number of a store of ours; anything else is refused."""
+    with storage_faults(path, "open"):
+        application = db.execute("PRAGMA application_id").fetchone()[0]
+        version = schema_version(db)
+    if application != APPLICATION_ID:
+        raise StorageError(
+            5001, f"{path} is an SQLite file of another program, not a journal of Capsule", hint=_OTHER_STORE
+        )
+    if version > len(MIGRATIONS):
+        raise StorageError(
+            5005,
+            f"the journal {path} has schema {version}; this Capsule knows up to {len(MIGRATIONS)}",
+            hint="use the newer Capsule that wrote it, or name another store with --db",
+            path=str(path),
+        )
+    with storage_faults(path, "read"):
+        db.execute("SELECT id FROM records LIMIT 1").fetchone()
+    return version
+
+
+@contextmanager
+def reading(path: Path, *, busy_seconds: float) -> Iterator[sqlite3.Connection]:
+    """A connection of its own: what is read is one moment of the store, however long the reading takes."""
+    db = open_for_reading(path, busy_seconds=busy_seconds)
+    try:
+        with storage_faults(path, "read"):
+            yield db
+    finally:
+        db.close()
+
+
+def _only_reading(path: Path, query: str, busy_seconds: float) -> sqlite3.Connection:
+    db = _connect(path, query, busy_seconds)
+    try:
+        db.execute("PRAGMA query_only = ON")
+        schema_version(db)  # SQLite looks at a file when it is first read
+    except sqlite3.Error:
+        db.close()
+        raise
+    return db
+
+
+def _connect(path: Path, query: str, busy_seconds: float) -> sqlite3.Connection:
+    return sqlite3.connect(
+        f"file:{quote(os.fsencode(path))}?{query}",
+        uri=True,
+        timeout=busy_seconds,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+
+
+def _make_store(path: Path) -> None:
+    """Made aside and put in its place whole, so that a store is never seen half made, whoever dies when."""
+    directory = locks_directory(path)
+    lock = RunLock.acquire(directory, CREATING)
+    try:
+        if path.exists() and path.stat().st_size > 0:
+            return  # another process was faster
+        draft = directory / "draft"
+        for leftover in directory.glob("draft*"):
+            leftover.unlink()
+        os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        try:
+            _fill_store(draft)
+            draft.replace(path)
+        finally:
+            draft.unlink(missing_ok=True)
+        _sync_directory(path.parent)
+    finally:
+        lock.release()
+
+
+def _fill_store(draft: Path) -> None:
+    db = _connect(draft, "mode=rw", BUSY_SECONDS)
+    try:
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute("PRAGMA journal_mode = WAL")
+        migrate(db)
+    finally:
+        db.close()
+
+
+def _sync_directory(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with suppress(OSError):  # some file systems have no such thing, and need none
+            os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,1 @@
+"""The policy language a second time, written from the specification alone, to compare the compiled one with."""
