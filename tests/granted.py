@@ -1,4 +1,4 @@
-"""What tests of files share: a tree in a directory of its own, grants without a policy, and a Context over the hands."""
+"""What tests of files share: every way of opening, grants without a policy, and a Context over the hands."""
 
 from __future__ import annotations
 

@@ -1,5 +1,87 @@
-"""The gate between an agent and a machine."""
+"""The gate between an agent and a machine: decide, contain, record and repeat every tool call.
+
+>>> from capsule import Policy, ToolCall
+>>> policy = Policy.parse("rules: [{action: allow, tool: fs.read, constraints: {path: {pattern: ./docs/**}}}]")
+>>> policy.decide(ToolCall(tool="fs.read", args={"path": "/etc/passwd"})).code
+1001
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from capsule._version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from capsule.calls import Answer, CallError, Decision, Question, RunStatus, Source, Status, ToolCall, ToolResult
+    from capsule.errors import (
+        AgentStopped,
+        CapsuleError,
+        PackError,
+        PlanError,
+        PlannerError,
+        PolicyDenied,
+        ReplayError,
+        StorageError,
+        ToolError,
+    )
+    from capsule.gate import Gate
+    from capsule.plans import Plan
+    from capsule.policy import Policy
+
+_HOMES = {
+    **dict.fromkeys(
+        (
+            "AgentStopped",
+            "CapsuleError",
+            "PackError",
+            "PlanError",
+            "PlannerError",
+            "PolicyDenied",
+            "ReplayError",
+            "StorageError",
+            "ToolError",
+        ),
+        "capsule.errors",
+    ),
+    **dict.fromkeys(
+        ("Answer", "CallError", "Decision", "Question", "RunStatus", "Source", "Status", "ToolCall", "ToolResult"),
+        "capsule.calls",
+    ),
+    "Gate": "capsule.gate",
+    "Plan": "capsule.plans",
+    "Policy": "capsule.policy",
+}
+
+__all__ = [
+    "AgentStopped",
+    "Answer",
+    "CallError",
+    "CapsuleError",
+    "Decision",
+    "Gate",
+    "PackError",
+    "Plan",
+    "PlanError",
+    "PlannerError",
+    "Policy",
+    "PolicyDenied",
+    "Question",
+    "ReplayError",
+    "RunStatus",
+    "Source",
+    "Status",
+    "StorageError",
+    "ToolCall",
+    "ToolError",
+    "ToolResult",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Each name is imported at first use: `import capsule` alone costs next to nothing."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'capsule' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

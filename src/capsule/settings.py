@@ -11,18 +11,19 @@ Nothing here creates a file or a directory, and nothing in a working directory i
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, cast
 
 from capsule.canon import Json
-from capsule.documents import error_at, read_text, schema, spell
+from capsule.documents import error_at, printable, read_text, schema, shown
 from capsule.errors import PlanError
 
 __all__ = ["CONFIG_SCHEMA", "Approve", "Settings"]
+
+MAX_CHARACTERS = 64 * 1024  # of config.toml: three settings need three lines
+MAX_DOTS = 64  # on one of its lines
 
 
 class Approve(StrEnum):
@@ -37,7 +38,7 @@ class Approve(StrEnum):
 CONFIG_SCHEMA: Mapping[str, Json] = {
     "type": "object",
     "properties": {
-        "db": {"type": "string", "minLength": 1, "description": "Where runs are recorded."},
+        "db": {"type": "string", "minLength": 1, "pattern": r"^[^\x00]*$", "description": "Where runs are recorded."},
         "approve": {"type": "string", "enum": [mode.value for mode in Approve]},
         "debug": {"type": "boolean", "description": "Show tracebacks."},
     },
@@ -63,13 +64,12 @@ class Settings:
         """PlanError 3001 for whatever is not understood in the file or in a variable; a variable wins over the file."""
         user_home = _user_home(environ)
         home = _home(environ, user_home)
-        config = home / "config.toml"
-        given = _from_file(config) if config.exists() else {}
-        given |= _from_variables(environ)
+        given = {**_from_file(home / "config.toml"), **_from_variables(environ)}
+        beside = Path() if environ.get("CAPSULE_DB") else home  # what a relative path hangs from
         return cls(
             user_home=user_home,
             home=home,
-            db=home / _expanded(str(given.get("db", "runs.db")), user_home),
+            db=beside / _expanded(str(given.get("db", "runs.db")), user_home),
             approve=Approve(str(given.get("approve", Approve.ASK))),
             debug=bool(given.get("debug", False)),
         )
@@ -101,14 +101,71 @@ def _expanded(written: str, user_home: Path) -> Path:
 
 
 def _from_file(config: Path) -> dict[str, Json]:
+    try:
+        config.lstat()
+    except FileNotFoundError:
+        return {}
+    except OSError:
+        pass  # reading it says why
+    name = printable(str(config))
     text = read_text(config, kind="settings file")
-    name = str(config)
+    _check_size(text, name)
+    import tomllib  # noqa: PLC0415 - 3 ms that users without a config.toml need not pay
+
     try:
         given: dict[str, Json] = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise error_at(_before_mistake(text, error), name, f"not valid TOML: {_plain(error)}") from error
+        place = _TOML_PLACE.search(str(error))
+        said = "nested too deeply" if isinstance(error, RecursionError) else _TOML_PLACE.sub("", str(error)).strip()
+        message = f"not valid TOML: {said[0].lower()}{said[1:]}"
+        raise error_at(_before(text, place), name, message) from error
     for problem in schema.problems(given, CONFIG_SCHEMA):
-        above = "" if problem.key else f"{problem.path[0]}: "
-        before = text[: _offset(text, str(problem.path[0]))]
-        raise error_at(before, name, f"{above}{problem.message}", hint=problem.hint, trail=problem.path)
+        key = str(problem.path[0])
+        message = problem.message if problem.key else f"{key}: {problem.message}"
+        before = text[: _offset(text, key, of_key=problem.key)]
+        raise error_at(before, name, message, hint=problem.hint, trail=problem.path)
+    return given
+
+
+def _check_size(text: str, name: str) -> None:
+    """Before tomllib sees it: its memory grows with the square of the parts of a dotted key."""
+    if len(text) > MAX_CHARACTERS:
+        raise error_at(text[:MAX_CHARACTERS], name, f"too large: allowed are {MAX_CHARACTERS:,} characters")
+    lines = text.split("\n")
+    for index, line in enumerate(lines):
+        if line.count(".") > MAX_DOTS:
+            before = "".join(f"{line}\n" for line in lines[:index])
+            raise error_at(before, name, f"more than {MAX_DOTS} dots on one line", hint="no setting needs that")
+
+
+def _before(text: str, place: re.Match[str] | None) -> str:
+    """The text up to the place that tomllib names, which is the end where it names none."""
+    if place is None:
+        return text
+    line, column = (int(number) for number in place.groups())
+    lines = text.split("\n")
+    return "\n".join([*lines[: line - 1], lines[line - 1][: column - 1]])
+
+
+def _offset(text: str, key: str, *, of_key: bool) -> int:
+    """Where a key, its value or its table stands, found by its look: tomllib keeps no places."""
+    name = rf"(?P<name>([\"']?){re.escape(key)}\2)"
+    found = re.search(rf"^[ \t]*\[*[ \t]*{name}[ \t]*(?:=[ \t]*|[.\]])", text, re.MULTILINE)
+    if found is None:
+        return 0
+    return found.start("name") if of_key else found.end()
+
+
+def _from_variables(environ: Mapping[str, str]) -> dict[str, Json]:
+    """A variable that is empty counts as not set."""
+    given: dict[str, Json] = {}
+    for key, variable in _VARIABLES.items():
+        written = environ.get(variable)
+        if written:
+            given[key] = _SWITCHES.get(written.lower(), written) if key == "debug" else written
+    for problem in schema.problems(given, CONFIG_SCHEMA):
+        variable = _VARIABLES[str(problem.path[0])]
+        allowed = f"found {shown(environ[variable])}, allowed: {', '.join(_SWITCHES)}"
+        message = allowed if variable == "CAPSULE_DEBUG" else problem.message
+        raise PlanError(3001, f"{variable}: {message}", hint=f"unset {variable}, or correct it", variable=variable)
     return given

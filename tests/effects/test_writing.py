@@ -235,7 +235,7 @@ class Watching:
 
     def random_bytes(self, count: int) -> bytes:
         self.act()
-        return os.urandom(count)
+        return SystemClock().random_bytes(count)
 
 
 @pytest.mark.parametrize("mode", ["create", "overwrite", "append"])

@@ -133,7 +133,5 @@ def test_a2_links_that_flip_under_every_act(root: Path, beneath: Beneath) -> Non
             guarded.write("par/write", "overwrite")
             guarded.write("par/made/deep/file", "overwrite")
     assert forbidden(root) == before
-    assert set(guarded.seen) == {"read", "list", "write", "denied at decision", "1001 at the act", "2003 at the act"} or 1
-    for kind in ("read", "list", "write", "denied at decision", "1001 at the act"):
-        assert guarded.seen[kind] > 10, guarded.seen
-    print(guarded.seen)
+    expected = {"read", "list", "write", "denied at decision", "1001 at the act"}
+    assert expected <= set(guarded.seen) <= expected | {"2003 at the act"}, guarded.seen

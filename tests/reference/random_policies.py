@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from random import Random  # noqa: TID251 - a type: the caller seeds it
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from capsule.calls import BUILTIN, Places, Source
 from reference.alphabet import (
@@ -14,6 +15,7 @@ from reference.alphabet import (
     FIRST,
     GLOBS,
     GUARDED,
+    HEADERS,
     NAMES,
     OTHER,
     RARE,
@@ -201,11 +203,15 @@ def wide(rng: Random, name: str, favourite: str) -> Rule:
     elif favourite == "http.get":
         hosts = ["example.com", "*.example.com", "other.org", "8.8.8.8"]
         want = {"url": {"domains": hosts, "ports": [80, 443, 8080]}}
+        if chance(rng, 0.4):
+            want["headers"] = HEADERS[0]
     else:
         want = {"command": {"executables": ["git", "ls", "rm"], "patterns": ["./tools/x **"]}}
         if chance(rng, 0.6):
             want["command"]["deny_tokens"] = several(rng, DENY_TOKENS, 1, 3)
-    return {"id": name, "action": "allow", "tool": favourite, "constraints": want}
+        if chance(rng, 0.4):
+            want |= {"env": {"type": "object"}, "paths": {"pattern": "**"}}
+    return {"id": name, "action": "allow", "tool": favourite, "constraints": want} | extras(rng, [favourite], want)
 
 
 def document(rng: Random, favourite: str, places: Places) -> Document:
@@ -221,4 +227,4 @@ def document(rng: Random, favourite: str, places: Places) -> Document:
         found["default_action"] = rng.choice(["ask", "ask", "deny"])
     if chance(rng, 0.12):
         found["limits"] = {"calls": rng.randint(3, 9)}
-    return found
+    return cast("Document", json.loads(json.dumps(found)))  # no part is there twice: YAML would write an alias

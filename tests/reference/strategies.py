@@ -69,7 +69,7 @@ def argv(rng: Random, document: Document) -> list[str]:
     found = [rng.choice(["git", "ls"]) if first in ("*", "g*") else first.replace("*", "git")]
     for token in rest:
         found += several(rng, WORDS, 0, 2) if token == "**" else [rng.choice(TOKENS[token])]
-    return found + (several(rng, WORDS, 1, 1) if chance(rng, 0.12) else [])
+    return found + several(rng, WORDS, 0, 1 if rest else 2)
 
 
 def arguments(rng: Random, tool: str, document: Document) -> Document:
@@ -80,8 +80,8 @@ def arguments(rng: Random, tool: str, document: Document) -> Document:
         return found | ({"headers": rng.choice(headers)} if chance(rng, 0.3) else {})
     if tool == "shell.run":
         found = {"command": argv(rng, document)}
-        found |= {"cwd": rng.choice([".", path_text(rng, document)])} if chance(rng, 0.15) else {}
-        found |= {"env": rng.choice([{}, {"A": "1"}, {"A": "secret:TOKEN"}])} if chance(rng, 0.15) else {}
+        found |= {"cwd": rng.choice([".", "docs", path_text(rng, document)])} if chance(rng, 0.2) else {}
+        found |= {"env": rng.choice([{}, {"A": "1"}, {"A": "secret:TOKEN"}])} if chance(rng, 0.2) else {}
         return found | ({"stdin": rng.choice(["x", "secret:TOKEN", "x" * 9])} if chance(rng, 0.15) else {})
     found = {"path": path_text(rng, document)}
     if tool == "fs.write":

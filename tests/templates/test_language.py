@@ -200,4 +200,9 @@ def test_the_longest_path_that_is_a_template_can_be_rendered() -> None:
     ],
 )
 def test_names_are_what_a_value_uses(value: Json, names: set[tuple[str | int, ...]]) -> None:
-    assert compile_value(value).names == names
+    assert set(compile_value(value).names) == names
+
+
+def test_a_name_tells_where_it_is_used_first() -> None:
+    template = compile_value({"a": ["x", "{{ one.x }}{{ two }}"], "b": "{{ two }}"})
+    assert template.names == {("one", "x"): ("a", 1), ("two",): ("a", 1)}

@@ -131,7 +131,7 @@ def test_keys_are_never_templates_and_other_values_stay_as_they_are() -> None:
 
 
 def test_a_value_without_templates_is_given_back_itself() -> None:
-    value = {"a": ["b", {"c": 1}]}
+    value: Json = {"a": ["b", {"c": 1}]}
     assert render(value) is value
 
 
@@ -193,8 +193,9 @@ def test_what_cannot_be_filled_in_is_3003(text: str, message: str) -> None:
 
 
 def test_an_error_names_its_place_in_the_value() -> None:
+    value: Json = {"headers": [1, {"x": "{{ nope }}"}]}
     with pytest.raises(PlanError, match=r"^headers\[1\]\.x: `nope` is not defined"):
-        render({"headers": [1, {"x": "{{ nope }}"}]})
+        render(value)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 from granted import Granted, everything, grant
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from capsule.canon import Json, canonical
@@ -44,13 +44,13 @@ def called(
     return cast("dict[str, Json]", output)
 
 
-def read(anchors: Anchors, *, cap: int = 10_000, **args: Json) -> dict[str, Json]:
+def read(anchors: Anchors, args: dict[str, Json], *, cap: int = 10_000) -> dict[str, Json]:
     return called(anchors, "fs.read", {"path": "./file", **args}, cap=cap)
 
 
 def test_read_has_exactly_this_output(workdir: Path, anchors: Anchors) -> None:
     (workdir / "file").write_bytes(b"hello")
-    assert read(anchors) == {
+    assert read(anchors, {}) == {
         "path": "./file",
         "content": "hello",
         "encoding": "utf-8",
@@ -101,7 +101,7 @@ def test_ranges_and_encodings(
     expected: tuple[str, str, bool, int | None],
 ) -> None:
     (workdir / "file").write_bytes(data)
-    output = read(anchors, cap=cap, **args)
+    output = read(anchors, args, cap=cap)
     assert tuple(output[key] for key in ("content", "encoding", "truncated", "next_offset")) == expected
     assert output["size"] == len(data)
 
@@ -120,7 +120,7 @@ def test_what_must_be_text_and_is_not_fails(
 ) -> None:
     (workdir / "file").write_bytes(data)
     with pytest.raises(ToolError, match=f"./file is not text: .*{found}") as caught:
-        read(anchors, encoding="utf-8", **args)
+        read(anchors, {"encoding": "utf-8", **args})
     assert caught.value.code == 2003
     assert "base64" in (caught.value.hint or "")
 
@@ -135,7 +135,6 @@ def test_a_second_name_is_flagged(workdir: Path, anchors: Anchors) -> None:
     assert flags == ["hard_link"]
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
 @given(
     text=st.text(st.sampled_from("aé€😀\n"), max_size=20),
     length=st.integers(1, 9),
@@ -148,15 +147,16 @@ def test_following_next_offset_reads_every_byte_once(
     workdir = tmp_path_factory.mktemp("ws")
     data = text.encode()
     (workdir / "file").write_bytes(data)
-    found, offset = b"", 0
+    found = b""
+    offset: int | None = 0
     with Anchors.open(workdir) as anchors:
         while offset is not None:
-            output = read(anchors, cap=cap, offset=offset, length=length if by else None)
+            output = read(anchors, {"offset": offset, "length": length if by else None}, cap=cap)
             content = str(output["content"])
             piece = b64decode(content) if output["encoding"] == "base64" else content.encode()
             assert output["sha256"] == hexdigest(piece)
             found += piece
-            offset = cast("int", output["next_offset"])
+            offset = cast("int | None", output["next_offset"])
     assert found == data
 
 

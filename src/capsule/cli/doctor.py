@@ -16,11 +16,10 @@ from capsule.canon import Json
 from capsule.cli.options import AsJson, Db, settings
 from capsule.cli.outermost import EXIT_FAILED
 from capsule.cli.output import coloured, print_json, print_line
-from capsule.effects import Machine, SystemClock, probe
 from capsule.errors import CapsuleError
+from capsule.gate import Machine, machine, open_journal
 from capsule.screen import printable
 from capsule.settings import Settings
-from capsule.store import Store
 
 _OLDEST_PYTHON = (3, 11)
 _FOREIGN = ("capsule", "capsule-run")  # distributions of others that also install a package `capsule`
@@ -47,10 +46,10 @@ def add_to(app: typer.Typer) -> None:
 def doctor(*, db: Db = None, as_json: AsJson = False) -> None:
     """Check this machine: Python, the package, the journal, what can be enforced; exit 1 when something fails."""
     loaded = settings()
-    machine = probe(home=loaded.user_home)
-    checks = [*_of_python(), *_of_store(loaded, db), *_of_machine(machine)]
+    found = machine(loaded.user_home)
+    checks = [*_of_python(), *_of_store(loaded, db), *_of_machine(found)]
     if as_json:
-        print_json({"checks": [check.as_json() for check in checks], "machine": machine.as_json()})
+        print_json({"checks": [check.as_json() for check in checks], "machine": found.as_json()})
     else:
         for check in checks:
             icon, colour = _ICONS[check.state]
@@ -81,7 +80,7 @@ def _of_store(loaded: Settings, db: Path | None) -> Iterator[Check]:
         yield Check(name="journal", state="ok", found=f"{file} does not exist yet; the first run makes it")
         return
     try:
-        store = Store.open(file, clock=SystemClock(), create=False)
+        store = open_journal(file, readonly=False)
         newest = store.runs(limit=1)
     except CapsuleError as error:
         yield Check(name="journal", state="fail", found=str(error), hint=error.hint)
@@ -90,19 +89,19 @@ def _of_store(loaded: Settings, db: Path | None) -> Iterator[Check]:
     yield Check(name="journal", state="ok", found=found)
 
 
-def _of_machine(machine: Machine) -> Iterator[Check]:
-    yield Check(name="system", state="ok", found=f"{machine.system} {machine.kernel} {machine.architecture}")
+def _of_machine(found: Machine) -> Iterator[Check]:
+    yield Check(name="system", state="ok", found=f"{found.system} {found.kernel} {found.architecture}")
     yield Check(
         name="openat2",
-        state="ok" if machine.openat2 else "warn",
-        found="files are opened without following links, by the kernel" if machine.openat2 else "not available",
-        hint=None if machine.openat2 else "each directory is opened in turn instead: as safe, and slower",
+        state="ok" if found.openat2 else "warn",
+        found="files are opened without following links, by the kernel" if found.openat2 else "not available",
+        hint=None if found.openat2 else "each directory is opened in turn instead: as safe, and slower",
     )
-    if machine.home_folds_case:
+    if found.home_folds_case:
         yield Check(
             name="file names", state="ok", found="the home does not tell cases apart; denies are compared folded"
         )
-    landlock = machine.landlock_abi
+    landlock = found.landlock_abi
     yield Check(
         name="landlock",
         state="ok" if landlock >= _LANDLOCK_TCP_ABI else "warn",
@@ -111,20 +110,20 @@ def _of_machine(machine: Machine) -> Iterator[Check]:
         if landlock >= _LANDLOCK_TCP_ABI
         else "Linux 6.7 or newer with Landlock can contain commands without bubblewrap",
     )
-    namespaces = machine.user_namespaces and machine.bubblewrap is not None
+    namespaces = found.user_namespaces and found.bubblewrap is not None
     yield Check(
         name="namespaces",
         state="ok" if namespaces else "warn",
-        found=_namespaces(machine),
+        found=_namespaces(found),
         hint=None
         if namespaces
         else "to contain commands in namespaces: `apt install bubblewrap` and allow user namespaces",
     )
 
 
-def _namespaces(machine: Machine) -> str:
-    if machine.bubblewrap is None:
+def _namespaces(found: Machine) -> str:
+    if found.bubblewrap is None:
         return "bubblewrap is not installed"
-    if not machine.user_namespaces:
-        return f"{machine.bubblewrap} is installed, but user namespaces are turned off"
-    return f"{machine.bubblewrap}, user namespaces allowed"
+    if not found.user_namespaces:
+        return f"{found.bubblewrap} is installed, but user namespaces are turned off"
+    return f"{found.bubblewrap}, user namespaces allowed"

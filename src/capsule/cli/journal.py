@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from capsule.cli.options import settings
-from capsule.effects import SystemClock
+from capsule.gate import open_journal
 from capsule.store import Run, Store
 
 
-def open_journal(db: Path | None) -> Store:
-    """For reading only: looking back changes nothing, not even an older schema."""
-    return Store.open(db if db is not None else settings().db, clock=SystemClock(), create=False, readonly=True)
+def journal(db: Path | None) -> Store:
+    return open_journal(db if db is not None else settings().db)
 
 
 def find_run(store: Store, reference: str) -> Run:

@@ -8,7 +8,7 @@ import typer
 
 from capsule.calls import RunStatus
 from capsule.canon import Json
-from capsule.cli.journal import open_journal
+from capsule.cli.journal import journal
 from capsule.cli.options import AsJson, Db
 from capsule.cli.output import coloured, print_json, print_line
 from capsule.report import iso
@@ -36,7 +36,7 @@ def list_runs(
     as_json: AsJson = False,
 ) -> None:
     """List recorded runs, newest first."""
-    runs = open_journal(db).runs(limit=limit, status=status)
+    runs = journal(db).runs(limit=limit, status=status)
     if as_json:
         print_json([_json(run) for run in runs])
         return

@@ -23,7 +23,3 @@ Workdir: TypeAlias = Annotated[Path, typer.Option("--workdir", metavar="DIR", he
 
 def settings() -> Settings:
     return Settings.load(os.environ)
-
-
-def journal(db: Path | None) -> Path:
-    return db if db is not None else settings().db

@@ -9,11 +9,11 @@ from typing import Annotated
 
 import typer
 
-from capsule.cli.journal import find_run, open_journal
+from capsule.cli.journal import find_run, journal
 from capsule.cli.options import AsJson, Db, RunReference
 from capsule.cli.output import print_json
 from capsule.cli.show import show_lines
-from capsule.effects import SystemClock
+from capsule.gate import now_ms
 from capsule.report import build_report, console_lines
 
 
@@ -35,8 +35,8 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Make a run readable: its timeline, what was touched, what was denied and the edit that would allow it."""
-    store = open_journal(db)
-    built = build_report(store, find_run(store, run), generated_ms=SystemClock().now_ms())
+    store = journal(db)
+    built = build_report(store, find_run(store, run), generated_ms=now_ms())
     wants_json = as_json or format is Format.JSON
     if output is None:
         print_json(built) if wants_json else show_lines(console_lines(built))

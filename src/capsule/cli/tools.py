@@ -9,7 +9,7 @@ import typer
 
 from capsule.cli.options import AsJson
 from capsule.cli.output import coloured, print_json, print_line
-from capsule.tools import Registry
+from capsule.gate import tool_definition, tool_definitions
 
 app = typer.Typer(name="tools", help="The tools a call can name.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -21,7 +21,7 @@ def add_to(parent: typer.Typer) -> None:
 @app.command(name="list")
 def list_tools(*, as_json: AsJson = False) -> None:
     """List the tools, with what each does."""
-    definitions = [tool.definition for tool in Registry.built_in()]
+    definitions = tool_definitions()
     if as_json:
         print_json([definition.as_json() for definition in definitions])
         return
@@ -36,7 +36,7 @@ def show(name: Annotated[str, typer.Argument(help="The tool.")], *, as_json: AsJ
 
     Example: capsule tools show fs.read
     """
-    definition = Registry.built_in().get(name).definition
+    definition = tool_definition(name)
     if as_json:
         print_json(definition.as_json())
         return

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from capsule.canon import Json
-from capsule.cli.journal import open_journal
+from capsule.cli.journal import journal
 from capsule.cli.options import AsJson, Db
 from capsule.cli.outermost import EXIT_INTEGRITY
 from capsule.cli.output import coloured, print_json, print_line
@@ -40,7 +40,7 @@ def verify(
         raise typer.BadParameter("name a run, or give --all")
     if head is not None and not _HEAD.fullmatch(head):
         raise typer.BadParameter("a head is 64 lower-case hexadecimal digits", param_hint="--head")
-    store = open_journal(db)
+    store = journal(db)
     checked = store.verify(store.find(run) if run is not None else None, head=head)
     if as_json:
         print_json(_json(checked))

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from capsule.canon import Json
-from capsule.documents import from_json, schema
+from capsule.documents import schema
+from capsule.documents.from_json import json_tokens, json_value
 from capsule.documents.places import error_at, line_of, locate
 from capsule.documents.reading import decoded, read_text
 from capsule.documents.tokens import Repeated, Token, Trail, Unreadable, build
@@ -54,7 +55,7 @@ def _load(text: str, name: str, kind: str, form: Format) -> Document:
     if not text.strip():
         raise _empty(name, kind)
     try:
-        value = from_json.value(text) if form == "json" else build(_tokens(text, form))
+        value = json_value(text) if form == "json" else build(_tokens(text, form))
     except Unreadable as error:
         raise _refused(error, text, name, form) from error
     if value is None and form == "yaml":
@@ -68,10 +69,10 @@ def _empty(name: str, kind: str) -> PlanError:
 
 def _tokens(text: str, form: Format) -> Iterator[Token]:
     if form == "json":
-        return from_json.tokens(text)
-    from capsule.documents import from_yaml  # noqa: PLC0415 - PyYAML takes 15 ms that JSON alone need not pay
+        return json_tokens(text)
+    from capsule.documents.from_yaml import yaml_tokens  # noqa: PLC0415 - PyYAML takes 15 ms that JSON need not pay
 
-    return from_yaml.tokens(text)
+    return yaml_tokens(text)
 
 
 def _refused(error: Unreadable, text: str, name: str, form: Format) -> PlanError:

@@ -15,7 +15,7 @@ from capsule.documents.wording import shown
 _STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?'
 _BRACKET = re.compile(rf"{_STRING}|[\[\]{{}}]", re.DOTALL)
 _TOKEN = re.compile(rf"{_STRING}|[\[\]{{}}]|[^\s\[\]{{}}:,\"]+", re.DOTALL)
-_SURROGATE = re.compile(r"\\u[dD][89abAB]")
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _WORD = re.compile(r'[^\s,:\[\]{}"]{1,60}|.', re.DOTALL)
 _MOST_DIGITS = 17  # of an integer that may fit, with its sign
 
@@ -24,15 +24,15 @@ class _Suspect(Exception):
     """Something to be refused whose place the interpreter's parser does not know."""
 
 
-def value(text: str) -> Json:
+def json_value(text: str) -> Json:
     _check_depth(text)
     try:
         found: Json = _DECODER.decode(text)
     except json.JSONDecodeError as error:
         raise _explained(text, error) from error
     except _Suspect:
-        return build(tokens(text))
-    return build(tokens(text)) if _SURROGATE.search(text) else found
+        return build(json_tokens(text))
+    return build(json_tokens(text)) if _SURROGATE.search(text) else found
 
 
 def _check_depth(text: str) -> None:
@@ -76,7 +76,7 @@ _DECODER = json.JSONDecoder(
 )
 
 
-def tokens(text: str) -> Iterator[Token]:
+def json_tokens(text: str) -> Iterator[Token]:
     """Of a text that is known to be JSON up to the place that the reader is after."""
     for match in _TOKEN.finditer(text):
         word = match.group()
@@ -110,4 +110,6 @@ def _explained(text: str, error: json.JSONDecodeError) -> Unreadable:
     if error.msg.startswith(("Expecting", "Extra")):
         word = _WORD.match(text, error.pos)
         message += f", found {shown(word.group()) if word else 'the end'}"
-    return Unreadable(f"not valid JSON: {message.removesuffix(' starting at').removesuffix(' at')}", error.pos)
+    return Unreadable(
+        f"not valid JSON: {message.removesuffix(' at').removesuffix(' starting').removesuffix(': ')}", error.pos
+    )

@@ -53,11 +53,11 @@ _SPECIAL = {
     "`": "a reserved sign",
 }
 _WORD = re.compile(r"[^\s,\]}]{1,60}")
-_BEGAN_EARLIER = frozenset({"while scanning an alias", "while scanning an anchor", "while scanning a tag"})
+_BEGAN_EARLIER = frozenset(f"while scanning {what}" for what in ("an alias", "an anchor", "a tag", "a directive"))
 _BARE_TEMPLATE = re.compile(r"(?:^|[:,\[-])[ \t]*\{\{")
 
 
-def tokens(text: str) -> Iterator[Token]:
+def yaml_tokens(text: str) -> Iterator[Token]:
     _check_characters(text)
     began = False
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -31,12 +32,11 @@ class Anchors:
         """`beneath` is the way to open files; left out, the best that this machine has."""
         way = best() if beneath is None else beneath
         path = real_components(workdir)
-        root = os.open("/", DIRECTORY)
-        try:
+        with ExitStack() as undo:
+            root = os.open("/", DIRECTORY)
+            undo.callback(os.close, root)
             handle = _directory(way, root, path)
-        except BaseException:
-            os.close(root)
-            raise
+            undo.pop_all()
         return cls(path=path, root=root, workdir=handle, beneath=way)
 
     def close(self) -> None:

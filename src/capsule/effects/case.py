@@ -39,7 +39,7 @@ class CaseFolding:
         return folds
 
     def _own(self, directory: Components) -> bool | None:
-        """None where there is no directory to look at."""
+        """None where there is no directory that can be looked at."""
         handle, rest = self._anchors.below(directory)
         try:
             descriptor = self._anchors.beneath.open(handle, rest, _LISTABLE)
@@ -47,6 +47,8 @@ class CaseFolding:
             return None
         try:
             return folds_case(descriptor)
+        except OSError:
+            return None
         finally:
             os.close(descriptor)
 

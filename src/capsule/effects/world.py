@@ -60,11 +60,8 @@ class OnDisk:
             return components  # nothing with a real path lies there, so nothing can match beneath it
 
     def _real(self, text: str, written: Components) -> Components:
-        directory, rest = self._anchors.below(written)
-        if ".." not in text and self._anchors.beneath.is_plain(directory, rest):
-            real = written
-        else:
-            real = self._followed(text)
+        plain = ".." not in text and self._anchors.beneath.is_plain(*self._anchors.below(written))
+        real = written if plain else self._followed(text)
         if real[:2] == _DESCRIPTORS:
             raise NoRealPath("stands for an open descriptor, not for a file")
         return real

@@ -10,8 +10,23 @@
 'denied'
 """
 
+from capsule.effects import Machine
 from capsule.gate.assemble import Opening, assemble, disk_world
 from capsule.gate.gate import Gate
+from capsule.gate.look_back import machine, now_ms, open_journal, tool_definition, tool_definitions
 from capsule.gate.parts import Parts, Step
 
-__all__ = ["Gate", "Opening", "Parts", "Step", "assemble", "disk_world"]
+__all__ = [
+    "Gate",
+    "Machine",
+    "Opening",
+    "Parts",
+    "Step",
+    "assemble",
+    "disk_world",
+    "machine",
+    "now_ms",
+    "open_journal",
+    "tool_definition",
+    "tool_definitions",
+]

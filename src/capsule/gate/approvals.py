@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from capsule.approval import VALID_FOR_MS, Bound
 from capsule.calls import (
     Answer,
     Approver,
@@ -14,13 +15,10 @@ from capsule.calls import (
     Question,
     ToolCall,
 )
-from capsule.canon import Json, digest_of
 from capsule.gate.masking import Mask
 from capsule.gate.records import call_record, grant_record
 from capsule.gate.run_clock import RunClock
 from capsule.store import RunWriter
-
-VALID_FOR_MS = 10 * 60 * 1000  # an answer that comes later than this is to a question nobody remembers
 
 
 class Approvals:
@@ -78,19 +76,18 @@ class Approvals:
         """The digest covers the raw values; what is shown is masked."""
         assert decision.grant is not None
         grant = grant_record(decision.grant)
-        bound: dict[str, Json] = {
-            "run": self._writer.run_id,
-            "call": call_id,
-            "tool": concrete.definition.as_json(),
-            "args": concrete.args,
-            "source": concrete.source.value,
-            "programs": [list(command.program or ()) for command in concrete.commands],
-            "grant": grant,
-            "policies": list(self._policies),
-        }
+        bound = Bound(
+            run_id=self._writer.run_id,
+            definition=concrete.definition,
+            source=concrete.source,
+            args=concrete.args,
+            executables=[list(command.program or ()) for command in concrete.commands],
+            grant=grant,
+            policies=self._policies,
+        )
         shown = self._mask.arguments({**call_record(call), "grant": grant}).value
         assert isinstance(shown, dict)
-        return Question(call=call, call_id=call_id, decision=decision, shown=shown, digest=digest_of(bound))
+        return Question(call=call, call_id=call_id, decision=decision, shown=shown, digest=self._mask.bind(bound))
 
 
 def _refused(decision: Decision, answer: Answer, *, late: bool) -> Decision:

@@ -43,7 +43,7 @@ class GrantedContext:
 
     def list(self, argument: str, *, pattern: str, offset: int, limit: int) -> Listing:
         granted = self._file(argument, Access.READ)
-        return files.list(self.anchors, granted, pattern=pattern, offset=offset, limit=limit, visible=self.visible()())
+        return files.list(self.anchors, granted, pattern=pattern, offset=offset, limit=limit, visible=self.visible())
 
     def write(self, argument: str, data: bytes, *, mode: str, create_dirs: bool) -> Written:
         granted = self._file(argument, Access.WRITE)

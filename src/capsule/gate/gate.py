@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -38,7 +39,7 @@ from capsule.calls import (
     ToolResult,
 )
 from capsule.canon import Json
-from capsule.errors import CapsuleError, PolicyDenied, ToolError
+from capsule.errors import CapsuleError, PolicyDenied, StorageError, ToolError
 from capsule.gate.approvals import Approvals
 from capsule.gate.assemble import Opening, assemble
 from capsule.gate.context import GrantedContext
@@ -65,6 +66,7 @@ class Gate:
         self._turn = threading.RLock()  # decision and intent of one call are taken together, so the tape has one order
         self._calls = 0
         self._ended = False
+        self._has_rates = any(rule.limits.per_minute for layer in parts.layers for rule in layer.rules.rules)
 
     @classmethod
     def open(
@@ -103,6 +105,12 @@ class Gate:
         return self._parts.writer.run_id
 
     @property
+    def wall_time_ms(self) -> int | None:
+        """How long the policies let a run take: the smallest `limits.wall_time`."""
+        named = [layer.rules.limits.wall_time_ms for layer in self._parts.layers]
+        return min((limit for limit in named if limit is not None), default=None)
+
+    @property
     def elapsed_ms(self) -> int:
         """How long the run has run; the time in which a person was asked does not count."""
         return self._clock.elapsed_ms()
@@ -134,6 +142,21 @@ class Gate:
         self._record_outcome(at, result, took, hold=hold)  # 7
         return result
 
+    def reject(self, call: ToolCall, error: CapsuleError, *, step: Step) -> ToolResult:
+        """Record a call that its door could not even make, and why."""
+        with self._turn:
+            return self._refuse(call, self._place(step), Status.ERROR, CallError.of(error))
+
+    def held_back_ms(self, call: ToolCall) -> int:
+        """How long a call must wait for a rate before it can be let through; 0 where no rate is in its way."""
+        if not self._has_rates:
+            return 0
+        with self._turn:
+            try:
+                return self._decide(self._validate(call)).retry_after_ms or 0
+            except ToolError:
+                return 0
+
     def skip(self, steps: Sequence[tuple[Step, str]]) -> None:
         """Record steps that the run will not reach, with their tools."""
         listed: list[Json] = [{"step": step.id, "step_index": step.index, "tool": tool} for step, tool in steps]
@@ -153,6 +176,11 @@ class Gate:
         with self._turn:
             self._ended = True
             self._parts.writer.end(body if error is None else {**body, "error": error_record(error)})
+
+    def try_to_finish(self, status: RunStatus, *, error: CallError) -> None:
+        """`finish` after the journal failed: there may be room for a last record, and if not the run is interrupted."""
+        with suppress(StorageError):
+            self.finish(status, error=error)
 
     def close(self) -> None:
         """Let everything go; a run without its last record is left `interrupted`."""

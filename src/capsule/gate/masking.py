@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 
+from capsule.approval import Bound, bind_digest
 from capsule.calls import Finding, Redact
 from capsule.canon import Json, canonical
 from capsule.screen import Screen, has_marker
@@ -33,6 +34,10 @@ class Mask:
     @property
     def rules_digest(self) -> str:
         return self._screen.rules_digest
+
+    def bind(self, bound: Bound) -> str:
+        """What an approval is bound to: the raw values, under a key, since the record shows it."""
+        return bind_digest(bound, key=self._key)
 
     @staticmethod
     def marked(args: Json) -> bool:

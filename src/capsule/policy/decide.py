@@ -1,30 +1,27 @@
 """Allow, ask or deny: pure, and an exception anywhere inside is a deny.
 
-1  a redaction marker, or a limit of the whole run that is used up, denies before any rule is asked
-2  bars: every deny that matches, and every matching rule whose quota is used up, denies
-3  grants: an allow or ask rule that covers the whole call; none is `default_action`
-4  the strictest of all layers holds, with the smallest limits and the narrowest jail
-5  what the terms themselves forbid: too many bytes, a secret that no rule lends
+1  what can be nothing but wrong denies: a redaction marker, a path or URL or program that is none
+2  bars: every deny that matches
+3  grants: an allow or ask rule that covers the whole call; without one, `default_action`
+4  what the terms of the grant forbid: too many bytes, a quota that is used up, a secret that no rule lends
+5  the strictest of all layers holds, with the smallest limits and the narrowest jail
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from capsule.calls import ConcreteCall, Decision, Effect, LayerState, RunState
-from capsule.canon import Json
 from capsule.policy.advice import advice, unmatched_reason
 from capsule.policy.counters import MINUTE_MS, within_a_minute
 from capsule.policy.grants import NO_TERMS, Terms, grant_of, limit_rules, limits_of, meet, terms_of
 from capsule.policy.layer import Layer
-from capsule.policy.matching import Matches, code_of
+from capsule.policy.matching import Matches, bare_failures, code_of
 from capsule.policy.rules import Action, Rule
+from capsule.policy.secrets import secret_handles
 
 _STRICTNESS = {Effect.ALLOW: 0, Effect.ASK: 1, Effect.DENY: 2}
-
-_HANDLE = "secret:"  # how a call names a secret without holding it
-_SECRET_PLACES = frozenset({"headers", "env", "stdin"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,9 +60,6 @@ def _decide(layers: Sequence[Layer], call: ConcreteCall, state: RunState) -> Dec
     if ruling.effect is Effect.DENY:
         return _denied(call, ruling)
     terms = meet([opinion.terms for opinion in opinions]) if len(opinions) > 1 else ruling.terms
-    objection = _over_size(call, terms) or _unlent_secret(call, terms)
-    if objection is not None:
-        return _denied(call, objection)
     return Decision(
         effect=ruling.effect,
         resolved=call.resolved,
@@ -86,8 +80,8 @@ _MARKER = Opinion(
 )
 
 
-def _by_strictness(opinion: Opinion) -> tuple[int, int, str]:
-    return (-_STRICTNESS[opinion.effect], opinion.code or 0, opinion.rule or "")
+def _by_strictness(opinion: Opinion) -> tuple[int, int, bool, str]:
+    return (-_STRICTNESS[opinion.effect], opinion.code or 0, opinion.rule is None, opinion.rule or "")
 
 
 def _denied(call: ConcreteCall, opinion: Opinion) -> Decision:
@@ -105,26 +99,37 @@ def _denied(call: ConcreteCall, opinion: Opinion) -> Decision:
 
 def judge(layer: Layer, call: ConcreteCall, counters: LayerState, *, now_ms: int, tainted: bool) -> Opinion:
     """One layer alone, with its own default and counters."""
+    broken = _broken(layer, call)
+    if broken is not None:
+        return broken
     book = layer.book(call.definition, call.source, tainted=tainted)
-    granting = book.grants.match(call)
     barring = book.bars.match(call).rules
-    matched = {rule.id: rule for rule in (*granting.rules, *barring) if rule.action is not Action.DENY}
-    counted = [rule for rule in matched.values() if rule.limits.counted]
-    barred = _barred(layer, barring, counted, counters, now_ms)
-    if barred is not None:
-        return barred
-    if not granting.rules and (book.default is None or not book.default.match(call).rules):
-        return _unmatched(layer, call, granting)
-    effect, rule, reason = _effect([rule for rule in matched.values() if rule.action is Action.ASK], granting.rules)
+    denying = [rule for rule in barring if rule.action is Action.DENY]
+    if denying:
+        return _deny(min(denying, key=lambda rule: rule.id))
+    granting = book.grants.match(call)
+    if not granting.rules:
+        unmatched = _unmatched(layer, call, granting)
+        if unmatched is not None:
+            return unmatched
     grants = {rule.id for rule in granting.rules}
-    limiting = [rule for rule in matched.values() if rule.id not in grants]
-    return Opinion(
-        effect=effect,
-        rule=rule,
-        reason=reason,
-        terms=terms_of(granting.rules, limiting, call),
-        counted=tuple(rule.id for rule in counted),
-    )
+    limiting = [rule for rule in barring if rule.id not in grants]
+    matched = (*granting.rules, *limiting)
+    terms = terms_of(granting.rules, limiting, call, layer.places)
+    objections = _objections(layer, call, matched, terms, counters, now_ms)
+    if objections:
+        return min(objections, key=_by_strictness)
+    effect, rule, reason = _effect([rule for rule in matched if rule.action is Action.ASK], granting.rules)
+    counted = tuple(rule.id for rule in matched if rule.limits.counted)
+    return Opinion(effect=effect, rule=rule, reason=reason, terms=terms, counted=counted)
+
+
+def _broken(layer: Layer, call: ConcreteCall) -> Opinion | None:
+    """A value that names nothing anywhere."""
+    for code, values in ((1001, call.paths), (1002, call.urls), (1003, call.commands)):
+        if any(value.problem is not None for value in values):
+            return Opinion(effect=Effect.DENY, code=code, reason=unmatched_reason(call, code, layer.places))
+    return None
 
 
 def _effect(asking: Sequence[Rule], granting: Sequence[Rule]) -> tuple[Effect, str | None, str]:
@@ -137,29 +142,11 @@ def _effect(asking: Sequence[Rule], granting: Sequence[Rule]) -> tuple[Effect, s
     return Effect.ALLOW, rule, f"rule {rule} allows it"
 
 
-def _barred(
-    layer: Layer, barring: Iterable[Rule], counted: Iterable[Rule], counters: LayerState, now_ms: int
-) -> Opinion | None:
-    """A deny that matches or a quota that is used up; of several the smallest id is named."""
-    objections = [_deny(rule) for rule in barring if rule.action is Action.DENY]
-    objections += [found for rule in counted if (found := _used_up(rule, counters, now_ms)) is not None]
-    if objections:
-        return min(objections, key=lambda objection: objection.rule or "")
-    limit = layer.rules.limits.calls
-    if limit is not None and counters.calls >= limit:
-        return Opinion(
-            effect=Effect.DENY,
-            code=1006,
-            reason=f"the policy lets {limit} calls through in one run (limits.calls), and they are used up",
-            suggestion="raise limits.calls, or start another run",
-        )
-    return None
-
-
 def deny_code(rule: Rule) -> int:
-    """The smallest code of what the rule names; 1008 where only taint makes it deny."""
-    codes = [code_of(constraint) for _, constraint in rule.bars]
-    return min(codes, default=1008 if rule.when_tainted else 1000)
+    """1008 where taint is what the rule is about, else the smallest code of what it names."""
+    if rule.when_tainted:
+        return 1008
+    return min((code_of(constraint) for _, constraint in rule.bars), default=1000)
 
 
 def _deny(rule: Rule) -> Opinion:
@@ -170,6 +157,48 @@ def _deny(rule: Rule) -> Opinion:
         rule=rule.id,
         reason=f"rule {rule.id} denies it{because}",
         suggestion=f"no other rule can lift a deny; narrow {rule.id} if this call is meant",
+    )
+
+
+def _unmatched(layer: Layer, call: ConcreteCall, granting: Matches) -> Opinion | None:
+    """No rule grants the call: a deny, or with `default_action: ask` and nothing in the way a question."""
+    if layer.rules.ask_by_default and layer.rules.rules:
+        failed = bare_failures(call, layer.places)
+    else:
+        failed = {1000 if granting.failed is None else granting.failed}
+    if not failed:
+        return None
+    code = min(failed)
+    return Opinion(
+        effect=Effect.DENY,
+        code=code,
+        reason=unmatched_reason(call, code, layer.places),
+        suggestion=advice(layer, call, code),
+    )
+
+
+def _objections(
+    layer: Layer,
+    call: ConcreteCall,
+    matched: Iterable[Rule],
+    terms: Terms,
+    counters: LayerState,
+    now_ms: int,
+) -> list[Opinion]:
+    found = [_over_size(call, terms), _calls_used_up(layer, counters), _unlent_secret(call, terms)]
+    found += [_used_up(rule, counters, now_ms) for rule in matched if rule.limits.counted]
+    return [objection for objection in found if objection is not None]
+
+
+def _calls_used_up(layer: Layer, counters: LayerState) -> Opinion | None:
+    limit = layer.rules.limits.calls
+    if limit is None or counters.calls < limit:
+        return None
+    return Opinion(
+        effect=Effect.DENY,
+        code=1006,
+        reason=f"the policy lets {limit} calls through in one run (limits.calls), and they are used up",
+        suggestion="raise limits.calls, or start another run",
     )
 
 
@@ -201,16 +230,6 @@ def _used_up(rule: Rule, counters: LayerState, now_ms: int) -> Opinion | None:
     )
 
 
-def _unmatched(layer: Layer, call: ConcreteCall, matches: Matches) -> Opinion:
-    code = matches.failed if matches.failed is not None else 1000
-    return Opinion(
-        effect=Effect.DENY,
-        code=code,
-        reason=unmatched_reason(call, code, layer.places),
-        suggestion=advice(layer, call, code),
-    )
-
-
 def _over_size(call: ConcreteCall, terms: Terms) -> Opinion | None:
     limit = limits_of(terms, call).max_bytes
     if call.payload_bytes is None or limit is None or call.payload_bytes <= limit:
@@ -226,27 +245,12 @@ def _over_size(call: ConcreteCall, terms: Terms) -> Opinion | None:
 
 
 def _unlent_secret(call: ConcreteCall, terms: Terms) -> Opinion | None:
-    for argument, value in call.args.items():
-        for name, in_place in _handles(argument, value):
-            if not in_place or name not in terms.secrets:
-                where = "no matching rule lends it" if in_place else f"a secret cannot stand in {argument}"
-                return Opinion(
-                    effect=Effect.DENY,
-                    code=1009,
-                    reason=f"secret:{name} is not resolved: {where}",
-                    suggestion=f"name it in the rule's `secrets: [{name}]`; it can be a whole header, env entry or stdin",
-                )
+    for handle in secret_handles(call):
+        if not handle.is_lent(terms.secrets):
+            return Opinion(
+                effect=Effect.DENY,
+                code=1009,
+                reason=f"secret:{handle.name} is not resolved: {handle.problem}",
+                suggestion="a rule lends it with `secrets: [NAME]` as a whole header that it names, env entry or stdin",
+            )
     return None
-
-
-def _handles(argument: str, value: Json) -> Iterable[tuple[str, bool]]:
-    """Each secret handle among an argument's strings, and whether it stands where one may be resolved."""
-    if isinstance(value, str):
-        if value.startswith(_HANDLE):
-            yield value.removeprefix(_HANDLE), argument in _SECRET_PLACES
-    elif isinstance(value, Mapping):
-        for inner in value.values():
-            yield from _handles(argument, inner)
-    elif isinstance(value, Sequence):
-        for inner in value:
-            yield from _handles(argument, inner)

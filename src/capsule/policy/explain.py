@@ -10,9 +10,8 @@ from capsule.canon import Json
 from capsule.policy.advice import cut
 from capsule.policy.decide import decide
 from capsule.policy.layer import Layer
-from capsule.policy.matching import needs_cover
 from capsule.policy.rules import Action, Constraint, Rule, Selector
-from capsule.policy.selectors import selector_index
+from capsule.policy.selectors import needs_cover, selector_index
 from capsule.policy.values import ValueConstraint
 
 

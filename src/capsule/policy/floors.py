@@ -12,8 +12,9 @@ from typing import TypeAlias
 from capsule.calls import Components, ConcretePath, Places
 from capsule.canon import Json
 from capsule.policy.addresses import NOT_PUBLIC_V4, NOT_PUBLIC_V6, PUBLIC_V6
+from capsule.policy.folding import fold, fold_names
 from capsule.policy.paths import BoundPattern, PathConstraint, is_within
-from capsule.policy.segments import Literal, Segments, fold, fold_names, holds, star_text
+from capsule.policy.segments import Literal, Segments, holds, star_text
 
 REPOSITORY = (".git", "git~1")  # with the short name that FAT and NTFS give it
 

@@ -72,13 +72,10 @@ class Glob:
     text: str
     expansions: tuple[Expansion, ...]
 
-    def match(self, components: Components, *, directory: bool = False, hidden: bool = True) -> bool:
-        """`directory` says that a directory is looked at: only such a thing matches a pattern that ends in `/`.
-
-        With `hidden=False` a hidden component matches only where the pattern spells its dot.
-        """
+    def match(self, components: Components, *, directory: bool = False) -> bool:
+        """`directory` says that a directory is looked at: only such a thing matches a pattern that ends in `/`."""
         return any(
-            (directory or not expansion.directory) and match(expansion.segments, components, hidden=hidden)
+            (directory or not expansion.directory) and match(expansion.segments, components)
             for expansion in self.expansions
         )
 

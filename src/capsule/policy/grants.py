@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from capsule.calls import (
     Access,
@@ -20,15 +20,17 @@ from capsule.calls import (
     UrlGrant,
 )
 from capsule.policy import floors
+from capsule.policy.paper import lexical
 from capsule.policy.rules import Rule, RuleLimits
+from capsule.policy.secrets import Lent, secret_handles
 from capsule.policy.urls import UrlConstraint
+from capsule.policy.values import ValueConstraint
 
 DEFAULT_REDIRECTS = 5
 
 _REDACT_ORDER: tuple[Redact, ...] = ("off", "secrets", "personal")
 _LEVEL_ORDER = ("any", "landlock", "seatbelt", "namespaces")
 _MODEL_SOURCES = frozenset({Source.AGENT, Source.CHAT, Source.MCP})
-_NO_SANDBOX = SandboxGrant()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,10 +40,10 @@ class Terms:
     max_bytes: tuple[int, str] | None = None  # the value and the rule it came from
     timeout_ms: tuple[int, str] | None = None
     max_output_bytes: tuple[int, str] | None = None
-    sandbox: SandboxGrant = _NO_SANDBOX
+    sandbox: SandboxGrant = SandboxGrant()  # noqa: RUF009 - frozen
     redact: Redact | None = None
     level: str | None = None
-    secrets: frozenset[str] = frozenset()
+    secrets: Lent = frozenset()
     private_networks: bool = False
     max_redirects: int = DEFAULT_REDIRECTS
 
@@ -49,8 +51,8 @@ class Terms:
 NO_TERMS = Terms()
 
 
-def terms_of(granting: Sequence[Rule], limiting: Iterable[Rule], call: ConcreteCall) -> Terms:
-    """`granting` are the allow and ask rules that grant; `limiting` all others that matched and may tighten."""
+def terms_of(granting: Sequence[Rule], limiting: Sequence[Rule], call: ConcreteCall, places: Places) -> Terms:
+    """`granting` are the allow and ask rules that grant; `limiting` all others that matched: they only tighten."""
     everything = [*granting, *limiting]
     urls = [constraint for rule in granting for _, constraint in rule.grants if isinstance(constraint, UrlConstraint)]
     redirects = [url.max_redirects for url in urls if url.max_redirects is not None]
@@ -58,18 +60,56 @@ def terms_of(granting: Sequence[Rule], limiting: Iterable[Rule], call: ConcreteC
         max_bytes=_smallest(everything, lambda limits: limits.max_bytes),
         timeout_ms=_smallest(everything, lambda limits: limits.timeout_ms),
         max_output_bytes=_smallest(everything, lambda limits: limits.max_output_bytes),
-        sandbox=_narrowest([rule.limits.sandbox for rule in everything if rule.limits.sandbox is not None]),
-        redact=strictest([rule.redact for rule in everything]),
-        level=_strongest([rule.sandbox_level for rule in everything]),
-        secrets=frozenset(name for rule in granting if _may_use_secrets(rule, call.source) for name in rule.secrets),
+        sandbox=_sandbox(granting, limiting, places) if call.commands else SandboxGrant(),
+        redact=strictest(
+            [rule.redact for rule in granting] + [rule.redact for rule in limiting if rule.redact != "off"]
+        ),
+        level=_strongest(
+            [rule.sandbox_level for rule in granting]
+            + [rule.sandbox_level for rule in limiting if rule.sandbox_level != "any"]
+        ),
+        secrets=frozenset(lent for rule in granting for lent in _lent(rule, call.source)),
         private_networks=any(url.names_private(called) for url in urls for called in call.urls),
         max_redirects=min(redirects, default=DEFAULT_REDIRECTS),
     )
 
 
-def _may_use_secrets(rule: Rule, source: Source) -> bool:
-    """A model may ask for a secret only where a rule names its source."""
-    return source not in _MODEL_SOURCES or rule.when_sources is not None
+def _lent(rule: Rule, source: Source) -> Iterator[tuple[str, str | None]]:
+    """A model may ask for a secret only where a rule names its source; a header only where the rule names it."""
+    if source in _MODEL_SOURCES and rule.when_sources is None:
+        return
+    headers = [
+        header
+        for selector, constraint in rule.grants
+        if selector.name == "headers" and isinstance(constraint, ValueConstraint)
+        for header in constraint.named
+    ]
+    for name in rule.secrets:
+        yield name, None
+        for header in headers:
+            yield name, header
+
+
+def _sandbox(granting: Sequence[Rule], limiting: Sequence[Rule], places: Places) -> SandboxGrant:
+    """What a rule that grants nothing says of a sandbox can only take from it."""
+    named = [_placed(rule.limits.sandbox, places) for rule in granting if rule.limits.sandbox is not None]
+    if not named:
+        return SandboxGrant()
+    return _narrowest(
+        named + [_placed(rule.limits.sandbox, places) for rule in limiting if rule.limits.sandbox is not None]
+    )
+
+
+def _placed(sandbox: SandboxGrant, places: Places) -> SandboxGrant:
+    return replace(
+        sandbox,
+        read=tuple(_absolute(path, places) for path in sandbox.read),
+        write=tuple(_absolute(path, places) for path in sandbox.write),
+    )
+
+
+def _absolute(path: str, places: Places) -> str:
+    return "".join(f"/{name}" for name in lexical(path, places))
 
 
 def _smallest(rules: Iterable[Rule], of: Callable[[RuleLimits], int | None]) -> tuple[int, str] | None:
@@ -78,16 +118,25 @@ def _smallest(rules: Iterable[Rule], of: Callable[[RuleLimits], int | None]) -> 
 
 
 def _narrowest(named: Sequence[SandboxGrant]) -> SandboxGrant:
-    """A path or the network is granted when every rule that speaks of a sandbox grants it."""
-    if not named:
-        return _NO_SANDBOX
-    first, *others = named
+    """A path or the network is granted when every one of them grants it."""
     return SandboxGrant(
-        read=tuple(path for path in first.read if all(path in other.read for other in others)),
-        write=tuple(path for path in first.write if all(path in other.write for other in others)),
+        read=_shared([sandbox.read for sandbox in named]),
+        write=_shared([sandbox.write for sandbox in named]),
         network=all(sandbox.network for sandbox in named),
         protected=all(sandbox.protected for sandbox in named),
     )
+
+
+def _shared(lists: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """The trees that lie in some tree of every list; none that lies in another one."""
+    shared = {
+        path for paths in lists for path in paths if all(any(_lies_in(path, tree) for tree in trees) for trees in lists)
+    }
+    return tuple(sorted(path for path in shared if not any(_lies_in(path, other) for other in shared if other != path)))
+
+
+def _lies_in(path: str, tree: str) -> bool:
+    return f"{path}/".startswith(f"{tree}/")
 
 
 def strictest(named: Iterable[Redact | None]) -> Redact | None:
@@ -159,7 +208,7 @@ def grant_of(terms: Terms, call: ConcreteCall, places: Places) -> Grant:
             for command in call.commands
         ),
         redact=terms.redact or "secrets",
-        secrets=tuple(sorted(terms.secrets)),
+        secrets=tuple(sorted({handle.name for handle in secret_handles(call)})),
     )
 
 

@@ -91,10 +91,6 @@ class HostPattern:
             return host.endswith(f".{self.host}")
         return host == self.host or (as_deny and host.endswith(f".{self.host}"))
 
-    @property
-    def written(self) -> str:
-        return f"*.{self.host}" if self.below else self.host
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostSet:

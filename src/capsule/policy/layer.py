@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from capsule.calls import ConcreteCall, Places, Source, ToolDefinition, World
-from capsule.policy.commands import CommandConstraint
 from capsule.policy.matching import RuleIndex
-from capsule.policy.paths import PathConstraint, PathPattern, is_within
-from capsule.policy.rules import Action, Constraints, PolicyRules, Rule, Selector
-from capsule.policy.tool_names import ToolName
-from capsule.policy.urls import UrlConstraint
+from capsule.policy.paths import is_within
+from capsule.policy.rules import Action, PolicyRules, Rule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +16,6 @@ class Book:
 
     grants: RuleIndex
     bars: RuleIndex
-    default: RuleIndex | None
 
 
 class Layer:
@@ -54,13 +50,7 @@ class Layer:
         return Book(
             grants=RuleIndex(granting, definition, self.world, as_bars=False),
             bars=RuleIndex(barring, definition, self.world, as_bars=True),
-            default=self._default(definition),
         )
-
-    def _default(self, definition: ToolDefinition) -> RuleIndex | None:
-        if not self.rules.ask_by_default:
-            return None
-        return RuleIndex([_everything(definition)], definition, self.world, as_bars=False)
 
     def rule_matches(self, rule: Rule, call: ConcreteCall) -> bool:
         """Whether one rule alone matches, in any of its readings; for examples and `explain`."""
@@ -76,24 +66,3 @@ class Layer:
 
     def in_workdir(self, call: ConcreteCall) -> bool:
         return all(is_within(path.real, self.places.workdir) for path in call.paths)
-
-
-def _everything(definition: ToolDefinition) -> Rule:
-    """What `default_action: ask` stands for: an ask rule over all paths, URLs and commands, with all floors."""
-    paths = tuple(PathPattern.parse(text, unanchored_allowed=False) for text in ("**", "/**"))
-    everything: Constraints = (
-        (Selector(name="paths", is_guard_key=True), PathConstraint(patterns=paths)),
-        (Selector(name="urls", is_guard_key=True), UrlConstraint.read({"pattern": "**"}, deny=False)),
-        (Selector(name="commands", is_guard_key=True), CommandConstraint.read({"pattern": "**"}, deny=False)),
-    )
-    return Rule(
-        id="",
-        action=Action.ASK,
-        tools=(ToolName("*"),),
-        place=(),
-        grants=tuple(
-            (selector, constraint)
-            for selector, constraint in everything
-            if any(selector.covers(argument, guard) for argument, guard in definition.guards.items())
-        ),
-    )

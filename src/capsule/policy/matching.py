@@ -11,11 +11,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from capsule.calls import ConcreteCall, Guard, ToolDefinition, World
+from capsule.calls import Access, ConcreteCall, ConcretePath, Guard, Places, ToolDefinition, World
+from capsule.policy import floors
 from capsule.policy.commands import CommandConstraint
 from capsule.policy.paths import PathConstraint
 from capsule.policy.rules import Constraint, Rule, Selector
-from capsule.policy.selectors import selector_index
+from capsule.policy.selectors import needs_cover, selector_index
 from capsule.policy.urls import UrlConstraint
 from capsule.policy.values import ValueConstraint
 
@@ -28,8 +29,6 @@ CODE_OF_GUARD: Mapping[Guard, int] = {
     Guard.HEADERS: 1009,
 }
 
-_CREDENTIAL_HEADERS = frozenset({"authorization", "cookie"})
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matches:
@@ -37,24 +36,6 @@ class Matches:
 
     rules: tuple[Rule, ...]
     failed: int | None = None
-
-
-def needs_cover(call: ConcreteCall) -> tuple[tuple[str, Guard], ...]:
-    """The guarded arguments of this call that a grant must cover."""
-    return tuple(
-        (name, guard) for name, guard in call.definition.guards.items() if _reaches(guard, call.args.get(name))
-    )
-
-
-def _reaches(guard: Guard, value: object) -> bool:
-    if value is None:
-        return False  # a cwd left out is the workdir
-    if guard is Guard.ENV:
-        return bool(value)
-    if guard is Guard.HEADERS:
-        assert isinstance(value, Mapping)
-        return not _CREDENTIAL_HEADERS.isdisjoint(value)
-    return True
 
 
 def code_of(constraint: Constraint) -> int:
@@ -68,6 +49,30 @@ def code_of(constraint: Constraint) -> int:
             return 1003
         case ValueConstraint():
             return 1009
+
+
+def bare_failures(call: ConcreteCall, places: Places) -> set[int]:
+    """What stands against a call that only `default_action: ask` lets through: floors, and what no rule speaks of.
+
+    The floor for hidden names is about patterns; here a person sees the very path.
+    """
+    required = call.definition.args_schema.get("required", ())
+    assert isinstance(required, Sequence)
+    failed = {CODE_OF_GUARD[guard] for argument, guard in needs_cover(call) if argument not in required}
+    if any(_is_floored(path, places) for path in call.paths):
+        failed.add(1001)
+    if not all(url.public for url in call.urls):
+        failed.add(1002)
+    return failed
+
+
+def _is_floored(path: ConcretePath, places: Places) -> bool:
+    if floors.unreadable(path, places) is not None:
+        return True
+    if path.access is Access.READ:
+        return False
+    later = any(floors.runs_later(names, folded=path.folded) for names in (path.real, path.written))
+    return later or floors.protected(path, places) is not None
 
 
 class RuleIndex:

@@ -13,17 +13,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from capsule.calls import Components, Places
+from capsule.policy.folding import fold_names, fold_segments
 from capsule.policy.globs import Anchor, Expansion, expand, expansion
-from capsule.policy.segments import (
-    Literal,
-    Segments,
-    ends_in_double_star,
-    fold_names,
-    fold_segments,
-    is_literal,
-    literal_depth,
-    match,
-)
+from capsule.policy.segments import Literal, Segments, ends_in_double_star, is_literal, literal_depth, match
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +29,7 @@ class BoundPattern:
 
     @property
     def is_literal(self) -> bool:
-        """Without wildcards: the only kind that `protected: allow` and `private_networks: allow` trust."""
+        """Without wildcards: the only kind that `protected: allow` trusts."""
         return is_literal(self.segments)
 
     def matches(
@@ -49,7 +41,7 @@ class BoundPattern:
         hangs: bool = False,
         folded: bool = False,
     ) -> bool:
-        """`beneath`: also what lies below what is named, hidden or not (deny). `hidden=False`: a dot must be spelled (allow).
+        """`beneath` (deny): also what lies below what is named, hidden or not. `hidden=False`: a dot must be spelled.
 
         `hangs`: a last `/**` also covers the directory it hangs from (fs.list). `folded`: or under folded names.
         """

@@ -7,7 +7,6 @@ quadratically: stars are matched leftmost, which is exact because a chunk betwee
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -86,10 +85,6 @@ class Wild:
     @cached_property
     def spells_dot(self) -> bool:
         return self.prefix.startswith(".")
-
-    @cached_property
-    def any_name(self) -> bool:
-        return self.chunks == ("", "")
 
     @cached_property
     def begins_wild(self) -> bool:
@@ -250,47 +245,3 @@ def match(segments: Segments, names: Components, *, hidden: bool = True) -> bool
             taken += 1
             name, part = taken, star + 1
     return all(isinstance(left, DoubleStar) and not left.least for left in segments[part:])
-
-
-# Code points that HFS+ leaves out when it compares names (CVE-2014-9390).
-_IGNORED = dict.fromkeys([*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF])
-
-
-def fold(name: str) -> str:
-    """The form under which a volume that does not tell cases apart may take two names for one.
-
-    Also without what such volumes drop: ignored code points, and dots and spaces at the end (FAT).
-    """
-    if name.isascii():
-        folded = name.lower()
-    else:
-        folded = unicodedata.normalize("NFC", unicodedata.normalize("NFD", name).casefold()).translate(_IGNORED)
-    return folded.rstrip(". ") or folded
-
-
-def fold_names(names: Components) -> Components:
-    return tuple(fold(name) for name in names)
-
-
-def fold_segments(segments: Segments) -> Segments:
-    return tuple(_fold_segment(part) for part in segments)
-
-
-def _fold_segment(part: Segment) -> Segment:
-    if isinstance(part, Literal):
-        return Literal(text=fold(part.text))
-    if isinstance(part, DoubleStar):
-        return part
-    return Wild(chunks=tuple(_fold_chunk(chunk) for chunk in part.chunks))
-
-
-def _fold_chunk(chunk: Chunk) -> Chunk:
-    if isinstance(chunk, str):
-        return unicodedata.normalize("NFC", unicodedata.normalize("NFD", chunk).casefold())
-    units: list[str | CharSet] = []
-    for unit in chunk:
-        if isinstance(unit, str):
-            units.extend(unit.casefold())
-        else:
-            units.append(CharSet(ranges=unit.ranges, negated=unit.negated, folded=True))
-    return tuple(units)

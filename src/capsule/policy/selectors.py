@@ -6,11 +6,11 @@ form or as it was written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
-from capsule.calls import Access, ConcreteCall, ConcretePath, World
+from capsule.calls import Access, ConcreteCall, ConcretePath, Guard, World
 from capsule.policy import floors
 from capsule.policy.commands import CommandConstraint, CommandIndex
 from capsule.policy.paths import BoundPattern, PathConstraint
@@ -25,6 +25,27 @@ Found: TypeAlias = tuple[set[int], int | None]
 """The rules whose constraint holds, and the smallest code of those whose constraint does not."""
 
 _LISTING = "fs.list"
+
+
+_CREDENTIAL_HEADERS = frozenset({"authorization", "cookie"})
+
+
+def needs_cover(call: ConcreteCall) -> tuple[tuple[str, Guard], ...]:
+    """The guarded arguments of this call that a grant must cover."""
+    return tuple(
+        (name, guard) for name, guard in call.definition.guards.items() if _reaches(guard, call.args.get(name))
+    )
+
+
+def _reaches(guard: Guard, value: object) -> bool:
+    if value is None:
+        return False  # a cwd left out is the workdir
+    if guard is Guard.ENV:
+        return bool(value)
+    if guard is Guard.HEADERS:
+        assert isinstance(value, Mapping)
+        return not _CREDENTIAL_HEADERS.isdisjoint(value)
+    return True
 
 
 class SelectorIndex(Protocol):
@@ -65,8 +86,10 @@ class PathSelector:
             path for path in call.paths if self._selector.covers(path.argument, call.definition.guards[path.argument])
         ]
         listing = call.tool == _LISTING
-        look = self._bars if self._as_bars else self._grants
-        return _joined([look(path, hangs=listing) for path in values], self._rules, 1001, as_bars=self._as_bars)
+        if self._as_bars:
+            return _bars_any([self._bars(path, hangs=listing) for path in values])
+        granted = [self._grants(path, hangs=listing) for path in values]
+        return _grants_all(granted, self._rules, 1001, absent_will_do=_absent_will_do(self._selector, call))
 
     def _bars(self, path: ConcretePath, *, hangs: bool) -> set[int]:
         found: set[int] = set()
@@ -97,7 +120,10 @@ class UrlSelector:
     def match(self, call: ConcreteCall) -> Found:
         guards = call.definition.guards
         values = [url for url in call.urls if self._selector.covers(url.argument, guards[url.argument])]
-        return _joined([self._index.matches(url) for url in values], self._rules, 1002, as_bars=self._as_bars)
+        found = [self._index.matches(url) for url in values]
+        if self._as_bars:
+            return _bars_any(found)
+        return _grants_all(found, self._rules, 1002, absent_will_do=_absent_will_do(self._selector, call))
 
 
 class CommandSelector:
@@ -117,7 +143,11 @@ class CommandSelector:
     def match(self, call: ConcreteCall) -> Found:
         guards = call.definition.guards
         values = [each for each in call.commands if self._selector.covers(each.argument, guards[each.argument])]
-        found, code = _joined([self._index.matches(each) for each in values], self._rules, 1003, as_bars=self._as_bars)
+        matched = [self._index.matches(each) for each in values]
+        if self._as_bars:
+            return _bars_any(matched)
+        absent = _absent_will_do(self._selector, call)
+        found, code = _grants_all(matched, self._rules, 1003, absent_will_do=absent)
         if code is not None and self._patterns is not self._index and values:
             by_pattern = set[int].intersection(*(self._patterns.matches(each) for each in values))
             code = 1003 if len(by_pattern) < len(self._rules) else 1004
@@ -128,12 +158,21 @@ def _commands(numbered: Sequence[tuple[int, CommandConstraint]], world: World) -
     return CommandIndex.build((each.bind(world.places, world.directory), rule) for rule, each in numbered)
 
 
-def _joined(found: Sequence[set[int]], rules: set[int], code: int, *, as_bars: bool) -> Found:
-    """Over the values of one selector: a grant needs all of them, a bar any; no value at all fails."""
-    if as_bars:
-        return set[int]().union(*found), None
-    granted = set[int].intersection(*found) if found else set()
+def _bars_any(found: Sequence[set[int]]) -> Found:
+    return set[int]().union(*found), None
+
+
+def _grants_all(found: Sequence[set[int]], rules: set[int], code: int, *, absent_will_do: bool) -> Found:
+    """Over the values of one selector; none at all fails, but for a guard key beside arguments that are covered."""
+    if not found:
+        return (rules, None) if absent_will_do else (set(), code)
+    granted = set[int].intersection(*found)
     return granted, None if len(granted) == len(rules) else code
+
+
+def _absent_will_do(selector: Selector, call: ConcreteCall) -> bool:
+    """A rule for several tools may hold guard keys that only some of them have arguments for."""
+    return selector.is_guard_key and bool(needs_cover(call))
 
 
 def selector_index(

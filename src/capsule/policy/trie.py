@@ -10,16 +10,9 @@ from collections.abc import Hashable, Iterable
 from typing import Generic, TypeVar
 
 from capsule.calls import Components
+from capsule.policy.folding import fold_names, fold_segments
 from capsule.policy.paths import BoundPattern, is_within
-from capsule.policy.segments import (
-    DoubleStar,
-    Literal,
-    Segments,
-    Wild,
-    fold_names,
-    fold_segments,
-    is_hidden,
-)
+from capsule.policy.segments import DoubleStar, Literal, Segments, Wild, is_hidden
 from capsule.policy.wildcards import WildTable
 
 T = TypeVar("T", bound=Hashable)

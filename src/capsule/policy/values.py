@@ -18,3 +18,9 @@ class ValueConstraint:
         for problem in schema.problems(value, self.schema):
             return problem.message
         return None
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The properties that the schema speaks of by name."""
+        properties = self.schema.get("properties", {})
+        return tuple(properties) if isinstance(properties, Mapping) else ()

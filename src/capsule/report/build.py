@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from capsule.calls import Source, Status
+from capsule.calls.builtin import FS_LIST
 from capsule.canon import Json
 from capsule.store import Record, Run, Store
 
@@ -167,8 +168,10 @@ def _denial(step: Mapping[str, Json]) -> dict[str, Json]:
 
 def _resources(steps: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
     """What was done, not what was asked for: only steps that ended well count."""
-    done = [_mapping(step.get("grant")) for step in steps if step.get("status") == Status.SUCCESS.value]
-    files = [_mapping(file) for grant in done for file in _list(grant.get("files"))]
+    ended_well = [step for step in steps if step.get("status") == Status.SUCCESS.value]
+    done = [_mapping(step.get("grant")) for step in ended_well]
+    contents = [_mapping(step.get("grant")) for step in ended_well if step.get("tool_name") != FS_LIST.name]
+    files = [_mapping(file) for grant in contents for file in _list(grant.get("files"))]
     return {
         "files_read": _sorted(_path(file) for file in files if file.get("access") == "read"),
         "files_written": _sorted(_path(file) for file in files if file.get("access") == "write"),

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast
 
-from capsule.calls import Status
+from capsule.calls import BUILTIN, Status
 from capsule.canon import Json
 from capsule.screen import printable
 
@@ -48,11 +48,17 @@ def run_lines(report: Mapping[str, Json]) -> Iterator[Line]:
 def console_lines(report: Mapping[str, Json]) -> Iterator[Line]:
     """The whole report: also what was touched, and each denial with the edit that would allow it."""
     yield from run_lines(report)
-    summary = _part(report, "summary")
     yield Line(text="")
+    yield from summary_lines(report)
+
+
+def summary_lines(report: Mapping[str, Json]) -> Iterator[Line]:
+    summary = _part(report, "summary")
     yield from _resources(_part(summary, "resources"))
     yield from _denials(cast("Sequence[Mapping[str, Json]]", summary["denials"]))
-    yield Line(text=_counts(_part(summary, "counts"), summary))
+    run = _part(report, "run")
+    counts = _counts(_part(summary, "counts"), summary)
+    yield Line(icon=f"{run['status']}", text=f"{counts} · capsule report {str(run['run_id'])[-8:]}")
 
 
 def step_lines(step: Mapping[str, Json]) -> Iterator[Line]:
@@ -70,12 +76,16 @@ def step_lines(step: Mapping[str, Json]) -> Iterator[Line]:
     error = _part(step, "error")
     if error:
         yield Line(icon=f"      {error.get('code')}", text=_shown(error.get("message")), colour=colour)
+        if error.get("hint") and step["status"] == Status.ERROR.value:
+            yield Line(icon="      hint", text=_shown(error["hint"]), colour="dim")
 
 
 def _arguments(step: Mapping[str, Json]) -> str:
-    """The first argument tells most: a path, a URL, a command."""
+    """What a policy guards tells most: a path, a URL, a command; else the first argument."""
     args = _part(step, "args")
-    for value in args.values():
+    guards = BUILTIN[tool].guards if (tool := str(step.get("tool_name"))) in BUILTIN else {}
+    for name in sorted(args, key=lambda name: name not in guards):
+        value = args[name]
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         shown = printable(text)
         return shown if len(shown) <= _LONGEST_ARGUMENT else shown[:_LONGEST_ARGUMENT] + "…"

@@ -44,11 +44,11 @@ CREATE TABLE tombstones (
     head    BLOB NOT NULL,     -- hash of the last record
     records INTEGER NOT NULL,  -- how many there were
     at      INTEGER NOT NULL   -- when they were removed, in ms since 1970
-)
+) WITHOUT ROWID
 """
 
 # The one named door: while a row stands in `doors`, whole runs that have a tombstone may be removed.
-_DOORS = "CREATE TABLE doors (name TEXT PRIMARY KEY NOT NULL CHECK (name = 'prune'))"
+_DOORS = "CREATE TABLE doors (name TEXT PRIMARY KEY NOT NULL CHECK (name = 'prune')) WITHOUT ROWID"
 
 _RUNS_BEGUN = "CREATE UNIQUE INDEX runs_begun ON records (run_id) WHERE kind = 'start'"
 

@@ -48,16 +48,27 @@ class Run:
         return str(self.start.body.get("mode"))
 
 
-_NEWEST_FIRST = "SELECT id, run_id, seq, kind, body, hash FROM records WHERE kind = 'start' ORDER BY run_id DESC"
+_NEWEST_FIRST = "SELECT run_id FROM records WHERE kind = 'start' AND typeof(run_id) = 'blob' ORDER BY run_id DESC"
 _START = "SELECT id, run_id, seq, kind, body, hash FROM records WHERE kind = 'start' AND run_id = ?"
 _ALL = "SELECT seq, kind, body, hash FROM records WHERE id BETWEEN ? AND ? ORDER BY id"
 _LAST = "SELECT seq, kind, body, hash FROM records WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1"
 
 
+def run_ids(db: sqlite3.Connection) -> list[bytes]:
+    """The newest first."""
+    return [run_id for (run_id,) in db.execute(_NEWEST_FIRST)]
+
+
+def newest_run(db: sqlite3.Connection) -> bytes | None:
+    row: tuple[bytes] | None = db.execute(_NEWEST_FIRST + " LIMIT 1").fetchone()
+    return None if row is None else row[0]
+
+
 def starts(db: sqlite3.Connection) -> Iterator[tuple[int, bytes, Record]]:
-    """First place, id and first record of each run, the newest first."""
-    for place, run_id, *columns in db.execute(_NEWEST_FIRST):
-        yield place, run_id, _record(*columns)
+    """First place, id and first record of each run, the newest first; between them the connection sees what is new."""
+    for run_id in run_ids(db):
+        if found := start_of(db, run_id):
+            yield found
 
 
 def start_of(db: sqlite3.Connection, run_id: bytes) -> tuple[int, bytes, Record] | None:
@@ -82,10 +93,10 @@ def run_of(db: sqlite3.Connection, place: int, run_id: bytes, start: Record, *, 
     try:
         return _run_of(db, place, text, start, is_held)
     except (KeyError, TypeError, ValueError):
-        raise not_understood(f"run {text}") from None
+        raise _not_understood(f"run {text}") from None
 
 
-def not_understood(what: str) -> StorageError:
+def _not_understood(what: str) -> StorageError:
     return StorageError(
         5004,
         f"{what} cannot be understood",
@@ -129,15 +140,16 @@ def _counts(db: sqlite3.Connection, place: int, last: Record) -> Counts:
         return Counts(**cast("Mapping[str, int]", last.body["counts"]))
     tally = Tally()
     for record in records_from(db, place, bodies=False):
-        tally.take(record.seq, record.kind, record.body)
+        whole = with_bodies(db, record) if record.kind == "skipped" else record  # its steps may have been moved out
+        tally.take(record.seq, record.kind, whole.body)
     return tally.counts
 
 
 def _record(seq: int, kind: str, body: str, sealed: bytes) -> Record:
     try:
         value = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         value = None
-    if not isinstance(value, dict):
-        raise not_understood(f"record {seq}")
+    if not isinstance(value, dict) or not isinstance(sealed, bytes):
+        raise _not_understood(f"record {seq}")
     return Record(seq=seq, kind=kind, body=value, hash=sealed.hex())

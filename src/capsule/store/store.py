@@ -18,7 +18,7 @@ from capsule.store.ids import nearest_runs, reference_digits, run_id_text
 from capsule.store.locks import is_held, locks_directory, tidy_locks
 from capsule.store.migrations import MIGRATIONS, migrate
 from capsule.store.opening import BUSY_SECONDS, ensure_store, identify, is_writable, open_for_writing, reading
-from capsule.store.reading import Record, Run, records_from, run_of, start_of, starts, with_bodies
+from capsule.store.reading import Record, Run, records_from, run_ids, run_of, start_of, starts, with_bodies
 from capsule.store.verify import ChainReader, Verification
 from capsule.store.writer import RunWriter, begin_run
 
@@ -93,14 +93,14 @@ class Store:
             if reference == "last":
                 return self._last(db, workdir)
             digits = reference_digits(reference)
-            run_ids = [row[0] for row in db.execute("SELECT run_id FROM records WHERE kind = 'start' ORDER BY 1 DESC")]
-        named = [key for key in run_ids if digits and (key.hex().startswith(digits) or key.hex().endswith(digits))]
+            known = run_ids(db)
+        named = [key for key in known if digits and (key.hex().startswith(digits) or key.hex().endswith(digits))]
         if len(named) == 1:
             return run_id_text(named[0])
         if named:
             several = ", ".join(map(run_id_text, named[:_NEAREST]))
             raise ReplayError(4001, f"{reference!r} names {len(named)} runs", hint=f"say more of it: {several} …")
-        nearest = ", ".join(nearest_runs(reference, run_ids, count=_NEAREST))
+        nearest = ", ".join(nearest_runs(reference, known, count=_NEAREST))
         raise ReplayError(
             4001, f"there is no run {reference!r}", hint=f"the nearest: {nearest}" if nearest else "no run is recorded"
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import cast
 
 from capsule.canon import Json
 
@@ -47,9 +48,7 @@ class Tally:
             self._calls += 1
             self._statuses[str(body["status"])] += 1
         elif kind == "skipped":
-            steps = body["steps"]
-            assert isinstance(steps, Sequence)
-            self._skipped += len(steps)
+            self._skipped += len(cast("Sequence[Json]", body["steps"]))
 
     @property
     def counts(self) -> Counts:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from capsule.canon import Json
 from capsule.errors import StorageError
 from capsule.store.bodies import REFERENCE_TEXT, load_body, references
 from capsule.store.chain import FIRST_PREV, RUN_SPAN, record_hash
@@ -147,8 +148,8 @@ class ChainReader:
             chain.begun.add(seq)
         elif kind == "outcome":
             match = _BEGUN(body)
-            begun = int(match[1]) if match else json.loads(body).get("begun")
-            if begun not in chain.begun:
+            begun = int(match[1]) if match else _fields(body).get("begun")
+            if not isinstance(begun, int) or begun not in chain.begun:
                 raise _Broken("is an outcome of a call that did not begin, or that has one already")
             chain.begun.remove(begun)
         elif kind == "end":
@@ -157,7 +158,11 @@ class ChainReader:
             self._look_up_bodies(body)
 
     def _look_up_bodies(self, body: str) -> None:
-        for name, where in references(json.loads(body)).items():
+        try:
+            moved = references(_fields(body))
+        except StorageError as error:
+            raise _Broken(error.message) from None
+        for name, where in moved.items():
             if where not in self._bodies:
                 if len(self._bodies) >= _REMEMBERED_BODIES:
                     self._bodies.clear()
@@ -171,6 +176,16 @@ class ChainReader:
         except StorageError as error:
             return error.message
         return None
+
+
+def _fields(body: str) -> Mapping[str, Json]:
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise _Broken("its body is not an object")
+    return value
 
 
 def _difference(chain: _Chain, run: str, row: _Row) -> str:

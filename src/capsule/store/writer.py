@@ -28,6 +28,7 @@ from capsule.store.faults import storage_faults
 from capsule.store.ids import RANDOM_BYTES, make_run_id, run_id_text
 from capsule.store.locks import RunLock, locks_directory
 from capsule.store.opening import open_for_writing
+from capsule.store.reading import newest_run
 from capsule.store.reserve import give_up_reserve, keep_reserve
 from capsule.store.tally import Tally
 
@@ -120,8 +121,8 @@ class RunWriter:
         )
 
     def _accept(self, record: SealedRecord) -> None:
-        self._tally.take(record.seq, record.kind, record.fields)
         self._seq, self._head = record.seq, record.hash
+        self._tally.take(record.seq, record.kind, record.fields)
 
     def _write(self, *new: SealedRecord) -> None:
         try:
@@ -146,7 +147,7 @@ class RunWriter:
             stored = True
         finally:
             if stored or self._is_stored(records[-1]):
-                self._held.clear()
+                self._held = []
                 for record in new:
                     self._accept(record)
 
@@ -182,9 +183,8 @@ def begin_run(path: Path, start: Mapping[str, Json], *, clock: Clock, busy_secon
         undo.callback(db.close)
         with storage_faults(path, "write"):
             db.execute("BEGIN IMMEDIATE")  # two runs that begin at once must not take the same number
-            newest = db.execute("SELECT max(run_id) FROM records WHERE kind = 'start'").fetchone()[0]
             last = db.execute("SELECT max(id) FROM records").fetchone()[0]
-            run_id = make_run_id(clock.now_ms(), clock.random_bytes(RANDOM_BYTES), newest)
+            run_id = make_run_id(clock.now_ms(), clock.random_bytes(RANDOM_BYTES), newest_run(db))
             lock = RunLock.acquire(locks_directory(path), run_id_text(run_id))
         undo.callback(lock.release)
         number = 1 if last is None else last // RUN_SPAN + 1

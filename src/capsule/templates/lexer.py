@@ -36,8 +36,8 @@ class BadTemplate(ValueError):
         self.hint = hint
         self.path = path
 
-    def beneath(self, part: str | int) -> BadTemplate:
-        return BadTemplate(self.message, hint=self.hint, path=(part, *self.path))
+    def at(self, path: tuple[str | int, ...]) -> BadTemplate:
+        return BadTemplate(self.message, hint=self.hint, path=path)
 
 
 class Token(NamedTuple):

@@ -49,17 +49,25 @@ _Part: TypeAlias = _Whole | _Text | _Object | _List | _Constant
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """`names` holds each name the value uses with the constant keys behind it: `{{ a.b[0] }}` is `("a", "b", 0)`."""
+    """`names` holds each name the value uses with the constant keys behind it, `{{ a.b[0] }}` as `("a", "b", 0)`, and
+    where in the value it is used first; `source` is the value as it was written."""
 
-    names: frozenset[Path]
+    source: Json
+    names: Mapping[Path, Path]
     _root: _Part
 
-    def render(self, scope: Mapping[str, Json]) -> Json:
-        """The value with everything filled in; PlanError 3003 for what is undefined, ill-typed or over 16 MiB."""
+    def render(self, scope: Mapping[str, Json], *, at: str = "") -> Json:
+        """The value with everything filled in; PlanError 3003 for what is undefined, ill-typed or over 16 MiB.
+
+        `at` is where the value stands, for that message.
+        """
         if isinstance(self._root, _Constant):
             return self._root.value
-        value = _render(self._root, scope, "")
-        weigh(value)
+        value = _render(self._root, scope, at)
+        try:
+            weigh(value)
+        except PlanError as error:
+            raise _placed_error(error, at) from None
         return value
 
     @property
@@ -70,43 +78,37 @@ class Template:
 
 def compile_value(value: Json) -> Template:
     """Compile every string in a value, keys excepted; BadTemplate says where in it something is wrong."""
-    names: set[Path] = set()
-    root = _compile(value, names)
-    return Template(names=frozenset(names), _root=root)
+    names: dict[Path, Path] = {}
+    root = _compile(value, (), names)
+    return Template(source=value, names=names, _root=root)
 
 
-def _compile(value: Json, names: set[Path]) -> _Part:
+def _compile(value: Json, place: Path, names: dict[Path, Path]) -> _Part:
     if isinstance(value, str):
-        return _compile_text(value, names)
+        return _compile_text(value, place, names)
     if isinstance(value, Mapping):
-        members = tuple((key, _beneath(key, child, names)) for key, child in value.items())
+        members = tuple((key, _compile(child, (*place, key), names)) for key, child in value.items())
         return _Object(members=members) if _any_template(part for _, part in members) else _Constant(value=value)
     if isinstance(value, Sequence):
-        items = tuple(_beneath(place, child, names) for place, child in enumerate(value))
+        items = tuple(_compile(child, (*place, index), names) for index, child in enumerate(value))
         return _List(items=items) if _any_template(items) else _Constant(value=value)
     return _Constant(value=value)
-
-
-def _beneath(part: str | int, value: Json, names: set[Path]) -> _Part:
-    try:
-        return _compile(value, names)
-    except BadTemplate as problem:
-        raise problem.beneath(part) from None
 
 
 def _any_template(parts: Iterable[_Part]) -> bool:
     return not all(isinstance(part, _Constant) for part in parts)
 
 
-def _compile_text(source: str, names: set[Path]) -> _Part:
+def _compile_text(source: str, place: Path, names: dict[Path, Path]) -> _Part:
     if not any(mark in source for mark in _MARKS):
         return _Constant(value=source)
-    parts: list[str | Node] = []
-    for piece in pieces(source):
-        part = piece if isinstance(piece, str) else parse(piece)
+    try:
+        parts = [piece if isinstance(piece, str) else parse(piece) for piece in pieces(source)]
+    except BadTemplate as problem:
+        raise problem.at(place) from None
+    for part in parts:
         if not isinstance(part, str):
-            names |= paths(part)
-        parts.append(part)
+            names.update((path, place) for path in paths(part) if path not in names)
     if len(parts) == 1 and not isinstance(parts[0], str) and source.startswith("{{") and source.endswith("}}"):
         return _Whole(node=parts[0])
     return _Text(parts=tuple(parts))
@@ -130,4 +132,8 @@ def _render_leaf(part: _Whole | _Text, scope: Mapping[str, Json], path: str) -> 
             return value_of(part.node, scope)
         return joined(piece if isinstance(piece, str) else as_text(value_of(piece, scope)) for piece in part.parts)
     except PlanError as error:
-        raise PlanError(3003, f"{path}: {error.message}" if path else error.message, hint=error.hint) from None
+        raise _placed_error(error, path) from None
+
+
+def _placed_error(error: PlanError, path: str) -> PlanError:
+    return PlanError(3003, f"{path}: {error.message}" if path else error.message, hint=error.hint)

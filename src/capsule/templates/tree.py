@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -76,17 +75,17 @@ Node: TypeAlias = Const | Name | Item | Unary | Binary | Compare | Concat | Choi
 Path: TypeAlias = tuple[str | int, ...]
 
 
-def paths(node: Node) -> frozenset[Path]:
+def paths(node: Node) -> list[Path]:
     """Every name the expression uses, each with the constant keys that follow it: `a.b[0]` is `("a", "b", 0)`."""
-    found: set[Path] = set()
+    found: list[Path] = []
     waiting = [node]
     while waiting:
         node = waiting.pop()
         if (path := _constant_path(node)) is not None:
-            found.add(path)
+            found.append(path)
         else:
-            waiting.extend(_children(node))
-    return frozenset(found)
+            waiting.extend(reversed(_children(node)))
+    return found
 
 
 def _constant_path(node: Node) -> Path | None:
@@ -99,7 +98,7 @@ def _constant_path(node: Node) -> Path | None:
     return (node.name, *reversed(keys)) if isinstance(node, Name) else None
 
 
-def _children(node: Node) -> Iterable[Node]:
+def _children(node: Node) -> list[Node]:
     children: tuple[Node | None, ...] = ()
     match node:
         case Item():
@@ -116,4 +115,4 @@ def _children(node: Node) -> Iterable[Node]:
             children = (node.test, node.then, node.otherwise)
         case Filtered():
             children = (node.target, *(argument for _, argument in node.arguments))
-    return (child for child in children if child is not None)
+    return [child for child in children if child is not None]

@@ -1,0 +1,82 @@
+"""Approvers that need no screen, and what binds a yes to the one call it was given for.
+
+>>> from capsule.approval import Given, deny_all
+>>> given = Given()
+>>> given.note("digest of the call that was shown", now_ms=0)
+>>> given.spend("digest of another call", now_ms=1), given.spend("digest of the call that was shown", now_ms=1)
+(False, True)
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from capsule.calls import Answer, Approver, Question, SideEffect, Source, ToolCall, ToolDefinition
+from capsule.canon import Json, canonical
+
+__all__ = ["VALID_FOR_MS", "Bound", "Given", "allow_all", "bind_digest", "deny_all", "reads_only"]
+
+VALID_FOR_MS = 10 * 60 * 1000  # as long as a person can be expected to remember what was shown
+
+
+def deny_all(_question: Question) -> Answer:
+    return Answer(approved=False, by="no approver", reason="nobody is there to ask")
+
+
+def allow_all(_question: Question) -> Answer:
+    return Answer(approved=True, by="--approve all")
+
+
+def reads_only(otherwise: Approver, *, side_effect_of: Callable[[ToolCall], SideEffect]) -> Approver:
+    """Yes to calls of class read; every other goes to the next approver."""
+
+    def approve(question: Question) -> Answer:
+        if side_effect_of(question.call) is SideEffect.READ:
+            return Answer(approved=True, by="--approve reads")
+        return otherwise(question)
+
+    return approve
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """All that a yes depends on: if any of it changes, it is another call."""
+
+    run_id: str
+    definition: ToolDefinition
+    source: Source
+    args: Mapping[str, Json]  # concrete and raw
+    executables: Json  # each program's path, device, inode and SHA-256
+    grant: Json  # with its jail
+    policies: tuple[str, ...]  # their digests, in the order of the layers
+
+
+def bind_digest(bound: Bound, *, key: bytes) -> str:
+    """A MAC and not a plain digest: it is recorded, and raw arguments may hold a secret short enough to guess."""
+    parts: dict[str, Json] = {
+        "run": bound.run_id,
+        "tool": bound.definition.as_json(),
+        "source": bound.source.value,
+        "args": bound.args,
+        "executables": bound.executables,
+        "grant": bound.grant,
+        "policies": list(bound.policies),
+    }
+    return hmac.digest(key, canonical(parts), "sha256").hex()
+
+
+@dataclass(slots=True)
+class Given:
+    """Answers that were yes and are not used yet; each is good for one call and ten minutes."""
+
+    _given_ms: dict[str, int] = field(default_factory=dict)
+
+    def note(self, digest: str, *, now_ms: int) -> None:
+        self._given_ms[digest] = now_ms
+
+    def spend(self, digest: str, *, now_ms: int) -> bool:
+        """Whether a yes was there; it is gone afterwards. A clock that went back ends it too."""
+        given_ms = self._given_ms.pop(digest, None)
+        return given_ms is not None and 0 <= now_ms - given_ms <= VALID_FOR_MS

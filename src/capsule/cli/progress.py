@@ -1,0 +1,53 @@
+"""Live progress: each finished step a line, the running one below it; on standard error, so that output stays clean."""
+
+from __future__ import annotations
+
+import sys
+
+from capsule.calls import ToolResult
+from capsule.cli.output import coloured, is_plain
+from capsule.gate import Step
+from capsule.report import ICONS
+from capsule.screen import printable
+
+_CLEAR_LINE = "\r\x1b[2K"
+
+
+class Progress:
+    """Implements `plans.Watcher`. Without a terminal it prints only finished steps; `quiet` prints nothing there."""
+
+    def __init__(self, steps: int, *, quiet: bool) -> None:
+        self._steps = steps
+        self._out = sys.stderr
+        self._live = not is_plain(self._out)
+        self._silent = quiet and not self._live
+        self._shown = False
+
+    def began(self, step: Step) -> None:
+        self._status(f"… {printable(step.id)} ({step.index + 1} of {self._steps})")
+
+    def ended(self, step: Step, tool: str, result: ToolResult) -> None:
+        if self._silent:
+            return
+        self.stop()
+        icon, colour = ICONS[result.status.value]
+        error = f"  {result.error.code} {printable(result.error.message)}" if result.error else ""
+        self._out.write(f"{coloured(icon, colour, stream=self._out)} {printable(step.id)}  {printable(tool)}{error}\n")
+        self._out.flush()
+
+    def waiting(self, step: Step, left_ms: int) -> None:
+        self._status(f"⏳ {printable(step.id)} waits {left_ms / 1000:.0f} s for its rate")
+
+    def stop(self) -> None:
+        """Take the live line away, so that something else can be written."""
+        if self._shown:
+            self._out.write(_CLEAR_LINE)
+            self._out.flush()
+            self._shown = False
+
+    def _status(self, text: str) -> None:
+        if not self._live:
+            return
+        self._out.write(f"{_CLEAR_LINE}{text}")
+        self._out.flush()
+        self._shown = True

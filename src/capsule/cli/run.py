@@ -1,0 +1,129 @@
+"""`capsule run`"""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from capsule.approval import allow_all, deny_all, reads_only
+from capsule.calls import Approver, Effect, RunStatus, SideEffect, ToolCall
+from capsule.canon import Json
+from capsule.cli.inputs import given_inputs
+from capsule.cli.options import AsJson, Db, Workdir, settings
+from capsule.cli.outermost import EXIT_DENIED, EXIT_FAILED
+from capsule.cli.output import coloured, print_json, print_line
+from capsule.cli.progress import Progress
+from capsule.cli.prompt import terminal_approver
+from capsule.cli.show import show_lines
+from capsule.gate import Opening, now_ms, open_journal, tool_definition
+from capsule.plans import Plan, PlanOutcome, dry_run, run_plan
+from capsule.policy import Policy
+from capsule.report import build_report, summary_lines
+from capsule.screen import printable
+from capsule.settings import Approve
+
+_COLOURS = {"allow": "green", "ask": "blue", "deny": "red", "unknown": "yellow"}
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command()(run)
+
+
+def run(  # noqa: PLR0913 - each is an option of the contract
+    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="The plan (YAML or JSON).")],
+    *,
+    policy: Annotated[Path, typer.Option("--policy", metavar="FILE", help="The policy (YAML or JSON).")],
+    workdir: Workdir = Path(),
+    inputs: Annotated[
+        list[str] | None, typer.Option("--input", metavar="K=V", help="An input; @FILE gives all. Repeatable.")
+    ] = None,
+    db: Db = None,
+    out: Annotated[Path | None, typer.Option("--out", hidden=True, help="Another word for --db.")] = None,
+    approve: Annotated[
+        Approve | None, typer.Option("--approve", help="Who answers an ask. [default: ask, at the terminal]")
+    ] = None,
+    fail_fast: Annotated[bool, typer.Option(help="End at the first denied or failed step.")] = True,
+    only_decide: Annotated[bool, typer.Option("--dry-run", help="Decide every step; run and record nothing.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run a plan under a policy: each step is decided, recorded and answered through the gate.
+
+    Example: capsule run plan.yaml --policy policy.yaml
+    """
+    loaded = Plan.load(plan)
+    values = loaded.read_inputs(given_inputs(inputs or []))
+    progress = Progress(len(loaded.steps), quiet=as_json)
+    found = settings()
+    opening = Opening(
+        settings=found,
+        policies=(Policy.load(policy),),
+        workdir=workdir.absolute(),
+        db=db or out,
+        approver=approver(approve or found.approve, progress),
+    )
+    if only_decide:
+        _foresee(loaded, values, opening, as_json=as_json)
+        return
+    signal.signal(signal.SIGTERM, _interrupt)
+    outcome = run_plan(loaded, values, opening, watcher=progress, fail_fast=fail_fast)
+    _show(outcome, opening, as_json=as_json)
+    code = _exit_code(outcome)
+    if code:
+        raise typer.Exit(code)
+
+
+def approver(mode: Approve, progress: Progress) -> Approver:
+    match mode:
+        case Approve.ALL:
+            return allow_all
+        case Approve.DENY:
+            return deny_all
+        case Approve.READS:
+            return reads_only(terminal_approver(before=progress.stop), side_effect_of=_side_effect)
+        case Approve.ASK:
+            return terminal_approver(before=progress.stop)
+
+
+def _side_effect(call: ToolCall) -> SideEffect:
+    return tool_definition(call.tool).side_effect_class
+
+
+def _interrupt(_number: int, _frame: object) -> NoReturn:
+    """A polite kill ends the run like Ctrl-C: recorded as interrupted."""
+    raise KeyboardInterrupt
+
+
+def _show(outcome: PlanOutcome, opening: Opening, *, as_json: bool) -> None:
+    store = open_journal(opening.db or opening.settings.db)
+    report = build_report(store, store.run(outcome.run_id), generated_ms=now_ms())
+    if as_json:
+        print_json({"run_id": outcome.run_id, "status": outcome.status.value, **report})
+    else:
+        show_lines(summary_lines(report))
+
+
+def _exit_code(outcome: PlanOutcome) -> int:
+    if outcome.denied:
+        return EXIT_DENIED
+    return 0 if outcome.status is RunStatus.COMPLETED else EXIT_FAILED
+
+
+def _foresee(plan: Plan, values: dict[str, Json], opening: Opening, *, as_json: bool) -> None:
+    steps = list(dry_run(plan, values, opening))
+    if as_json:
+        print_json({"dry_run": True, "steps": [step.as_json() for step in steps]})
+    else:
+        for step in steps:
+            effect = "unknown" if step.decision is None else step.decision.effect.value
+            reason = step.note if step.decision is None else step.decision.reason
+            shown = coloured(f"{effect:<7}", _COLOURS[effect])
+            print_line(f"{shown} {printable(step.step_id)}  {printable(step.tool)}  {printable(str(reason))}")
+            if step.decision is not None and step.decision.suggestion:
+                print_line(f"        to allow: {printable(step.decision.suggestion)}")
+    if any(step.decision is not None and step.decision.effect is Effect.DENY for step in steps):
+        raise typer.Exit(EXIT_DENIED)
+    if any(step.code is not None for step in steps):
+        raise typer.Exit(EXIT_FAILED)

@@ -1,0 +1,71 @@
+"""What a plan would be allowed to do, decided on the disk as it is now; nothing runs and nothing is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from capsule.calls import BUILTIN, Decision, Effect, LayerState, RunState, Source, ToolCall
+from capsule.canon import Json
+from capsule.errors import PlanError, ToolError
+from capsule.gate import Opening, disk_world
+from capsule.plans.document import Plan, PlanStep
+from capsule.plans.scope import Scope
+from capsule.policy import advance, decide, definition_of, resolve
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Foreseen:
+    """`decision` is None where the step cannot be known before the run, or its call is not valid; `note` says why."""
+
+    step_id: str
+    tool: str
+    decision: Decision | None
+    note: str | None = None
+    code: int | None = None
+
+    def as_json(self) -> dict[str, Json]:
+        decision = None if self.decision is None else self.decision.as_json()
+        return {"step_id": self.step_id, "tool": self.tool, "decision": decision, "note": self.note, "code": self.code}
+
+
+def dry_run(plan: Plan, inputs: Mapping[str, Json], opening: Opening) -> Iterator[Foreseen]:
+    """Each step in order, as if every call before it had been let through."""
+    in_use = (*opening.in_use, *(file for file in (plan.file, *(policy.file for policy in opening.policies)) if file))
+    with disk_world(opening.settings, opening.workdir, db=opening.db, in_use=in_use) as (world, _):
+        layers = tuple(policy.bind(world) for policy in opening.policies)
+        scope = Scope(plan, inputs, run={"id": "dry-run", "workdir": str(opening.workdir)})
+        state = RunState(layers=tuple(LayerState() for _ in layers))
+        search = layers[0].rules.search if layers else ()
+        for step in plan.steps:
+            for step_id, args in _calls(scope, step):
+                if isinstance(args, PlanError):
+                    note = f"not known before the run: {args.message}"
+                    yield Foreseen(step_id=step_id, tool=step.tool, decision=None, note=note)
+                    continue
+                call = ToolCall(tool=step.tool, args=args, source=Source.PLAN)
+                try:
+                    concrete = resolve(call, definition_of(step.tool, BUILTIN), world, search=search)
+                except ToolError as error:
+                    yield Foreseen(step_id=step_id, tool=step.tool, decision=None, note=str(error), code=error.code)
+                    continue
+                decision = decide(layers, concrete, state)
+                if decision.effect is not Effect.DENY:
+                    state = advance(state, decision, now_ms=state.now_ms)
+                yield Foreseen(step_id=step_id, tool=step.tool, decision=decision)
+
+
+def _calls(scope: Scope, step: PlanStep) -> Iterator[tuple[str, Mapping[str, Json] | PlanError]]:
+    try:
+        elements = scope.begin(step)
+        if elements is None:
+            yield step.id, scope.args(step)
+            return
+    except PlanError as error:
+        yield step.id, error
+        return
+    for number, item in enumerate(elements):
+        try:
+            yield f"{step.id}[{number}]", scope.args(step, item)
+        except PlanError as error:
+            yield f"{step.id}[{number}]", error

@@ -1,0 +1,205 @@
+"""Run a plan through the gate: each step is a call with source `plan`, in order; nothing happens beside the gate."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from capsule.calls import CallError, RunStatus, Source, Status, ToolCall, ToolResult
+from capsule.canon import Json
+from capsule.errors import CapsuleError, PlanError, StorageError
+from capsule.gate import Gate, Opening, Step, assemble
+from capsule.plans.document import Plan, PlanStep
+from capsule.plans.scope import Scope
+
+_PAUSE_SECONDS = 0.5  # how long a wait sleeps at once, so that its progress can be shown
+
+
+class Watcher(Protocol):
+    """Who shows progress. It hears of an outcome only when that is durable."""
+
+    def began(self, step: Step) -> None: ...
+    def ended(self, step: Step, tool: str, result: ToolResult) -> None: ...
+    def waiting(self, step: Step, left_ms: int) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanOutcome:
+    run_id: str
+    status: RunStatus
+    denied: int  # also those under `continue_on_error`
+    error: CallError | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class _Told:
+    """Outcomes that are held back with their record, until the record that follows makes both durable."""
+
+    watcher: Watcher
+    waiting: list[tuple[Step, str, ToolResult]] = field(default_factory=list)
+
+    def intent(self, step: Step) -> None:
+        self.flush()
+        self.watcher.began(step)
+
+    def flush(self) -> None:
+        for step, tool, result in self.waiting:
+            self.watcher.ended(step, tool, result)
+        self.waiting.clear()
+
+
+@dataclass(slots=True, kw_only=True)
+class _Tally:
+    denied: int = 0
+    ends_as: RunStatus = RunStatus.COMPLETED
+
+    def take(self, step: PlanStep, status: Status) -> bool:
+        """Whether the plan may go on as far as this step is concerned."""
+        if status is Status.SUCCESS:
+            return True
+        self.denied += status is Status.DENIED
+        if step.continue_on_error:
+            return True
+        if status is Status.DENIED:
+            self.ends_as = RunStatus.DENIED
+        elif self.ends_as is RunStatus.COMPLETED:
+            self.ends_as = RunStatus.FAILED
+        return False
+
+
+def run_plan(
+    plan: Plan, inputs: Mapping[str, Json], opening: Opening, *, watcher: Watcher, fail_fast: bool = True
+) -> PlanOutcome:
+    """The whole plan as one run. Interrupted, it leaves a run that says so; what else ends it is in its last record."""
+    told = _Told(watcher=watcher)
+    with _ending(_opened(plan, inputs, opening, told), told) as gate:
+        scope = Scope(plan, inputs, run={"id": gate.run_id, "workdir": str(opening.workdir)})
+        return _Runner(plan=plan, gate=gate, scope=scope, told=told, fail_fast=fail_fast).run()
+
+
+def _opened(plan: Plan, inputs: Mapping[str, Json], opening: Opening, told: _Told) -> Gate:
+    record: dict[str, Json] = {
+        "plan": plan.as_json(),
+        "plan_name": plan.name,
+        "plan_digest": plan.digest,
+        "inputs": inputs,
+    }
+    in_use = (*opening.in_use, *((plan.file,) if plan.file else ()))
+    return Gate(assemble(replace(opening, plan=record, in_use=in_use, on_intent=told.intent)))
+
+
+@contextmanager
+def _ending(gate: Gate, told: _Told) -> Iterator[Gate]:
+    """Whatever ends the run is in its last record, unless the journal itself cannot be written."""
+    try:
+        yield gate
+    except KeyboardInterrupt:
+        gate.finish(RunStatus.INTERRUPTED)
+        raise
+    except StorageError as error:
+        gate.try_to_finish(RunStatus.FAILED, error=CallError.of(error))
+        raise
+    except CapsuleError as error:
+        gate.finish(RunStatus.FAILED, error=CallError.of(error))
+        raise
+    finally:
+        gate.close()
+        told.flush()
+
+
+@dataclass(slots=True, kw_only=True)
+class _Runner:
+    plan: Plan
+    gate: Gate
+    scope: Scope
+    told: _Told
+    fail_fast: bool
+    tally: _Tally = field(default_factory=_Tally)
+
+    def run(self) -> PlanOutcome:
+        error: CallError | None = None
+        for step in self.plan.steps:
+            error = self._out_of_time()
+            goes_on = error is None and (self._step(step) or not self.fail_fast)
+            if not goes_on:
+                self._skip(step.index if error else step.index + 1)
+                break
+        status = RunStatus.FAILED if error else self.tally.ends_as
+        self.gate.finish(status, error=error)
+        return PlanOutcome(run_id=self.gate.run_id, status=status, denied=self.tally.denied, error=error)
+
+    def _out_of_time(self) -> CallError | None:
+        limit = self.gate.wall_time_ms
+        if limit is None or self.gate.elapsed_ms < limit:
+            return None
+        return CallError(
+            code=7003,
+            message=f"the run has used up its {limit} ms (limits.wall_time)",
+            hint="raise limits.wall_time of the policy, or split the plan",
+        )
+
+    def _step(self, step: PlanStep) -> bool:
+        """One step, or each element of its `foreach`; False where the plan may not go on."""
+        at = Step(id=step.id, index=step.index)
+        elements = self._ready(step, at, lambda: self.scope.begin(step))
+        if elements is _NOT_READY:
+            return self.tally.take(step, Status.ERROR)
+        if elements is None:
+            return self._call(step, at, None)
+        assert isinstance(elements, list | tuple)
+        goes_on = True
+        for number, item in enumerate(elements):
+            goes_on = self._call(step, Step(id=f"{step.id}[{number}]", index=step.index), item) and goes_on
+            if (not goes_on and self.fail_fast) or self._out_of_time():
+                break
+        return goes_on
+
+    def _call(self, step: PlanStep, at: Step, item: Json) -> bool:
+        args = self._ready(step, at, lambda: self.scope.args(step, item))
+        if args is _NOT_READY:
+            return self.tally.take(step, Status.ERROR)
+        assert isinstance(args, Mapping)
+        call = ToolCall(tool=step.tool, args=args, source=Source.PLAN)
+        self._hold_back(call, at)
+        result = self.gate.call(call, step=at, hold_read=True)
+        self.told.waiting.append((at, step.tool, result))
+        self.scope.keep(step, result.status, result.output, result.error)
+        return self.tally.take(step, result.status)
+
+    def _ready(self, step: PlanStep, at: Step, render: Callable[[], object]) -> object:
+        """What a template gives; where it cannot be rendered the step is recorded as one that never ran."""
+        try:
+            return render()
+        except PlanError as error:
+            call = ToolCall(tool=step.tool, args=step.written_args, source=Source.PLAN)
+            result = self.gate.reject(call, error, step=at)
+            self.told.waiting.append((at, step.tool, result))
+            self.scope.keep(step, result.status, error=result.error)
+            return _NOT_READY
+
+    def _hold_back(self, call: ToolCall, at: Step) -> None:
+        """A call over a rate waits before it is decided; the wait is one record."""
+        left_ms = self.gate.held_back_ms(call)
+        if left_ms and not self._fits(left_ms):
+            return  # it will be denied: the run has not that much time left
+        if left_ms:
+            self.gate.wait(at, left_ms)
+        while left_ms:
+            self.told.watcher.waiting(at, left_ms)
+            time.sleep(min(left_ms / 1000, _PAUSE_SECONDS))
+            left_ms = self.gate.held_back_ms(call)
+
+    def _fits(self, wait_ms: int) -> bool:
+        limit = self.gate.wall_time_ms
+        return limit is None or self.gate.elapsed_ms + wait_ms < limit
+
+    def _skip(self, first: int) -> None:
+        rest = [(Step(id=step.id, index=step.index), step.tool) for step in self.plan.steps[first:]]
+        if rest:
+            self.gate.skip(rest)
+
+
+_NOT_READY = object()
