@@ -113,11 +113,12 @@ DOCUMENTS = {
     "yaml": [
         "[" * M, "{a: " * (M // 4), "- " * (M // 2), "a: " * (M // 3), "? " * (M // 2), ":" * M, "," * M, '"' * M,
         "[" + "a," * (M // 2 - 1) + "]", "[" + "[]," * (M // 3 - 1) + "]", "[" + "{}," * (M // 3 - 1) + "]",
-        "x" * M, "'" + "x" * (M - 2) + "'", "x " * (M // 2), "x\\n" * (M // 2), "-\\n" * (M // 2), "|\\n" + "\\n" * (M - 2),
+        "x" * M, "'" + "x" * (M - 2) + "'", "x " * (M // 2), "x\\n" * (M // 2), "-\\n" * (M // 2),
+        "|\\n" + "\\n" * (M - 2), "*a " * (M // 3), "!" * M, "&a " * (M // 3), "#\\n" * (M // 2), "%a\\n" * (M // 3),
         "{" + ",".join(f"k{i}" for i in range(150_000)) + "}", "".join(f"k{i}:\\n" for i in range(110_000)),
-        "a: &a [x,x]\\n" + "".join(f"b{i}: &b{i} [*a,*a]\\n" for i in range(40_000)), "*a " * (M // 3), "!" * M, "&a " * (M // 3),
-        "".join(f"%TAG !a{i}! b\\n" for i in range(50_000)), "%a\\n" * (M // 3), "---\\n" * (M // 4), "a: 0." + "9" * (M - 5),
-        "a: " + "9" * (M - 3), "a: 0x" + "f" * (M - 5), "".join(" " * i + "a:\\n" for i in range(1_000)), "#\\n" * (M // 2),
+        "a: &a [x,x]\\n" + "".join(f"b{i}: &b{i} [*a,*a]\\n" for i in range(40_000)),
+        "".join(f"%TAG !a{i}! b\\n" for i in range(50_000)), "---\\n" * (M // 4), "a: 0." + "9" * (M - 5),
+        "a: " + "9" * (M - 3), "a: 0x" + "f" * (M - 5), "".join(" " * i + "a:\\n" for i in range(1_000)),
     ],
     "json": [
         "[" * M, '{"a":' * (M // 5), "[" + "0," * (M // 2 - 2) + "0]", "[" + "{}," * (M // 3 - 1) + "{}]", '"' * M,
@@ -139,7 +140,7 @@ for form, texts in DOCUMENTS.items():
         else:
             sys.exit(f"{text[:20]} was taken")
         took = time.process_time() - began
-        if took > 1:
+        if took > 5:
             sys.exit(f"{text[:20]} took {took} s")
 grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024
 if grown > 100:
@@ -147,6 +148,7 @@ if grown > 100:
 """
 
 
-def test_the_largest_hostile_documents_cost_less_than_a_second_and_100_mib() -> None:
+def test_the_largest_hostile_documents_cost_little() -> None:
+    """None takes a second; the limit leaves room for slow machines and for coverage, and none for a square."""
     done = subprocess.run([sys.executable, "-c", HOSTILE], capture_output=True, text=True, timeout=100)
     assert (done.returncode, done.stderr) == (0, "")

@@ -46,14 +46,13 @@ def test_paths(path: tuple[str | int, ...], spelled: str) -> None:
         (False, "false"),
         (5, "5"),
         (1.0, "1.0"),
-        (10**5000, "a huge integer"),
+        (10**30, "a huge integer"),
         ("it's \x07", '"it\'s \\x07"'),
         ("x" * 100, f"'{'x' * 60}'…"),
         ((1,), "a list"),
         ({}, "a mapping"),
         (b"x", "a bytes"),
     ],
-    ids=repr,
 )
 def test_values(value: object, words: str) -> None:
     assert shown(value) == words

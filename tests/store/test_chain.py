@@ -6,6 +6,7 @@ import hashlib
 import json
 import uuid
 from pathlib import Path
+from typing import Any
 
 import rfc8785
 from hypothesis import given
@@ -18,9 +19,18 @@ FIELDS = st.dictionaries(st.text(), st.none() | st.booleans() | st.integers(-(2*
 
 
 @given(FIELDS, st.integers(1, 2**32 - 1), st.binary(min_size=16, max_size=16), st.binary(min_size=32, max_size=32))
-def test_composed_bytes_are_the_canonical_form(body: dict[str, int], seq: int, salt: bytes, prev: bytes) -> None:
+def test_composed_bytes_are_the_canonical_form(
+    body: dict[str, str | int | None], seq: int, salt: bytes, prev: bytes
+) -> None:
     run = str(uuid.UUID(bytes=salt))
-    record = {"body": body, "kind": "wait", "prev": prev.hex(), "run": run, "salt": salt.hex(), "seq": seq}
+    record: dict[str, Any] = {
+        "body": body,
+        "kind": "wait",
+        "prev": prev.hex(),
+        "run": run,
+        "salt": salt.hex(),
+        "seq": seq,
+    }
     text = rfc8785.dumps(body).decode()
     assert record_bytes(run, seq, "wait", text, salt.hex(), prev.hex()) == rfc8785.dumps(record)
 
@@ -35,7 +45,7 @@ def test_the_rows_of_a_run_are_such_a_chain(tmp_path: Path) -> None:
         assert isinstance(salt, bytes)
         assert isinstance(sealed, bytes)
         assert (str(uuid.UUID(bytes=run)), seq, prev, len(salt)) == (run_id, number, before, 16)
-        fields = {"kind": kind, "prev": before.hex(), "run": run_id, "salt": salt.hex(), "seq": seq}
+        fields: dict[str, Any] = {"kind": kind, "prev": before.hex(), "run": run_id, "salt": salt.hex(), "seq": seq}
         assert hashlib.sha256(rfc8785.dumps({"body": json.loads(body), **fields})).digest() == sealed
         before = sealed
     assert uuid.UUID(run_id).version == 7

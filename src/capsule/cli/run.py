@@ -8,7 +8,6 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from capsule.approval import allow_all, deny_all, reads_only
 from capsule.calls import Approver, Effect, RunStatus, SideEffect, ToolCall
 from capsule.canon import Json
 from capsule.cli.inputs import given_inputs
@@ -18,7 +17,7 @@ from capsule.cli.output import coloured, print_json, print_line
 from capsule.cli.progress import Progress
 from capsule.cli.prompt import terminal_approver
 from capsule.cli.show import show_lines
-from capsule.gate import Opening, now_ms, open_journal, tool_definition
+from capsule.gate import Opening, allow_all, deny_all, now_ms, open_journal, reads_only, tool_definition
 from capsule.plans import Plan, PlanOutcome, dry_run, run_plan
 from capsule.policy import Policy
 from capsule.report import build_report, summary_lines

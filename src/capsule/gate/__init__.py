@@ -10,6 +10,7 @@
 'denied'
 """
 
+from capsule.approval import allow_all, deny_all, reads_only
 from capsule.effects import Machine
 from capsule.gate.assemble import Opening, assemble, disk_world
 from capsule.gate.gate import Gate
@@ -22,11 +23,14 @@ __all__ = [
     "Opening",
     "Parts",
     "Step",
+    "allow_all",
     "assemble",
+    "deny_all",
     "disk_world",
     "machine",
     "now_ms",
     "open_journal",
+    "reads_only",
     "tool_definition",
     "tool_definitions",
 ]

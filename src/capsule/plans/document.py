@@ -74,14 +74,14 @@ def _plan(document: Document, file: Path | None) -> Plan:
     _refuse_empty(document)
     check(document, PLAN_SCHEMA)
     raw = cast("Mapping[str, Json]", document.value)
-    names = Names(document, declared(document))
-    variables: dict[str, Template] = {}
-    for name, value in cast("Mapping[str, Json]", raw.get("variables", {})).items():
-        variables[name] = _template(document, ("variables", name), value)
-        names.variable(name, variables[name])
+    written = cast("Mapping[str, Json]", raw.get("variables", {}))
+    names = Names(document, declared(document), written)
+    variables = {name: _template(document, ("variables", name), value) for name, value in written.items()}
     steps = _steps(document, cast("Sequence[Mapping[str, Json]]", raw["steps"]))
     for step in steps:
         names.announce(step.id, step.store_as)
+    for name, template in variables.items():
+        names.variable(name, template)
     for step in steps:
         names.step(step.foreach, step.args)
     return Plan(

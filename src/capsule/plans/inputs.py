@@ -61,7 +61,8 @@ def _declared(document: Document, name: str, raw: Mapping[str, Json]) -> PlanInp
 
 def _misfit(document: Document, place: tuple[str | int, ...], problem: Problem) -> PlanError:
     path = (*place, *problem.path)
-    return document.error(path, f"{spell(path)}: {problem.message}", hint=problem.hint, key=problem.key)
+    above = spell(path[:-1] if problem.key else path)
+    return document.error(path, f"{above}: {problem.message}", hint=problem.hint, key=problem.key)
 
 
 def read_given(inputs: Mapping[str, PlanInput], given: Mapping[str, Json]) -> dict[str, Json]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from capsule.documents import Document, shown, spell, suggest
@@ -28,25 +28,22 @@ class Kept:
 class Names:
     """Told the parts of a plan in the order in which a run comes by them; every fault is PlanError 3001."""
 
-    def __init__(self, document: Document, inputs: Mapping[str, PlanInput]) -> None:
+    def __init__(self, document: Document, inputs: Mapping[str, PlanInput], variables: Collection[str]) -> None:
         self.inputs = inputs
         self.kept: dict[int, Kept] = {}
         self._document = document
-        self._variables: set[str] = set()
+        self._variables = variables
+        self._set: set[str] = set()  # the variables that are there by now
         self._ids: dict[str, int] = {}
         self._stores: dict[str, int] = {}
         self._at = -1  # the step that is being read; -1 while there are only variables
         for name in inputs:
             self._usable(name, ("inputs", name), key=True)
-
-    def variable(self, name: str, template: Template) -> None:
-        place = ("variables", name)
-        self._usable(name, place, key=True)
-        self._check(template, place)
-        self._variables.add(name)
+        for name in variables:
+            self._usable(name, ("variables", name), key=True)
 
     def announce(self, step_id: str, store_as: str | None) -> None:
-        """All steps come before the first is read: a name of a later step is worth a message of its own."""
+        """All steps are announced before anything is read: a result that comes later has a message of its own."""
         index = len(self._ids)
         self._usable(step_id, ("steps", index, "id"))
         if step_id in self._ids:
@@ -60,6 +57,10 @@ class Names:
         if store_as in self._stores:
             raise self._taken(store_as, self._stores[store_as], ("steps", index, "store_as"), "store_as")
         self._stores[store_as] = index
+
+    def variable(self, name: str, template: Template) -> None:
+        self._check(template, ("variables", name))
+        self._set.add(name)
 
     def step(self, foreach: Template | None, args: Template) -> None:
         self._at += 1
@@ -94,7 +95,7 @@ class Names:
                 raise self._error(place, "`item` is there only in the args of a step with `foreach`")
         elif root in self._stores:
             self._stored(root, place)
-        elif root not in self._variables and root not in self.inputs:
+        elif root not in self._set and (root in self._variables or root not in self.inputs):
             raise self._unknown(root, place)
 
     def _input(self, root: str, keys: list[str | int], place: Path) -> None:
@@ -137,6 +138,8 @@ class Names:
                 raise self._error(place, f"`{root}` has no {shown(key)}", hint=hint)
 
     def _unknown(self, root: str, place: Path) -> PlanError:
+        if root in self._variables:
+            return self._error(place, f"the variable `{root}` is set later", hint="variables are set in order")
         known = [*self.inputs, *self._variables, *self._stores, *RESERVED]
         hint = _meant(root, known) or "a template knows inputs, variables and what earlier steps `store_as`"
         return self._error(place, f"nothing defines `{root[:60]}`", hint=hint)

@@ -114,8 +114,8 @@ class Store:
             else:
                 place, key, _ = self._start(db, run_id)
                 checks = (reader.run_at(place, key),)
-        problem = None if reader.head_seen else f"no chain that holds has a record with the hash {head}"
-        return Verification(checks=checks, problem=problem)
+        lost = None if reader.head_seen else f"no chain that holds has a record with the hash {head}"
+        return Verification(checks=checks, problem=reader.damage or lost)
 
     def _reading(self) -> AbstractContextManager[sqlite3.Connection]:
         return reading(self.path, busy_seconds=self.busy_seconds)

@@ -78,25 +78,37 @@ class _Chain:
 
 
 class ChainReader:
-    """Checks the runs of one store over one connection; `head_seen` turns true when a record has that hash."""
+    """Checks the runs of one store over one connection.
+
+    `head_seen` turns true when a record that holds has that hash; `damage` says why there was no going on.
+    """
 
     def __init__(self, db: sqlite3.Connection, *, head: bytes | None = None) -> None:
         self._db = db
         self._head = head
         self.head_seen = head is None
+        self.damage: str | None = None
         self._bodies: dict[tuple[str, int], str | None] = {}
 
     def every_run(self) -> Iterator[ChainCheck]:
         seen: set[bytes] = set()
         place = _LEAST_PLACE
         while place <= _GREATEST_PLACE:
-            found = self._db.execute(_FIRST_PLACE, (place,)).fetchone()
+            found = self._next(place)
             if found is None:
                 return
             first, run_id = found
             yield self._of_run(first // RUN_SPAN, run_id, twice=run_id in seen)
             seen.add(run_id)
             place = (first // RUN_SPAN + 1) * RUN_SPAN
+
+    def _next(self, place: int) -> tuple[int, bytes] | None:
+        try:
+            found: tuple[int, bytes] | None = self._db.execute(_FIRST_PLACE, (place,)).fetchone()
+        except sqlite3.Error as error:
+            self.damage = f"the file is damaged: {_damage(error)}"
+            return None
+        return found
 
     def run_at(self, place: int, run_id: bytes) -> ChainCheck:
         return self._of_run(place // RUN_SPAN, run_id, twice=False)
@@ -110,7 +122,7 @@ class ChainReader:
         except _Broken as broken:
             breach = Breach(seq=chain.seq + 1, message=str(broken))
         except sqlite3.Error as error:
-            breach = Breach(seq=chain.seq + 1, message=f"cannot be read: {error}")
+            breach = Breach(seq=chain.seq + 1, message=f"cannot be read: {_damage(error)}")
         return ChainCheck(
             run_id=text,
             records=chain.seq,
@@ -176,6 +188,13 @@ class ChainReader:
         except StorageError as error:
             return error.message
         return None
+
+
+def _damage(error: sqlite3.Error) -> str:
+    """What a fault says about the file; one that says nothing about it is raised again."""
+    if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        raise error
+    return str(error)
 
 
 def _fields(body: str) -> Mapping[str, Json]:
