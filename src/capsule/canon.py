@@ -195,10 +195,9 @@ def _number(value: float) -> str:
 
 
 def _placed(digits: str, point: int) -> str:
+    """For numbers that are whole or tiny; the digits of all others stand as Python writes them."""
     if len(digits) <= point <= 21:
         return digits + "0" * (point - len(digits))
-    if 0 < point <= 21:
-        return f"{digits[:point]}.{digits[point:]}"
     if -6 < point <= 0:
         return f"0.{'0' * -point}{digits}"
     return f"{digits[0]}{'.' if len(digits) > 1 else ''}{digits[1:]}e{point - 1:+d}"

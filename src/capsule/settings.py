@@ -17,7 +17,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from capsule.canon import Json
-from capsule.documents import error_at, printable, read_text, schema, shown
+from capsule.documents import error_at, read_text, schema, shown, spell_name
 from capsule.errors import PlanError
 
 __all__ = ["CONFIG_SCHEMA", "Approve", "Settings"]
@@ -107,7 +107,7 @@ def _from_file(config: Path) -> dict[str, Json]:
         return {}
     except OSError:
         pass  # reading it says why
-    name = printable(str(config))
+    name = spell_name(str(config))
     text = read_text(config, kind="settings file")
     _check_size(text, name)
     import tomllib  # noqa: PLC0415 - 3 ms that users without a config.toml need not pay

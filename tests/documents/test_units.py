@@ -11,9 +11,9 @@ from capsule.documents import units
     ("written", "count"),
     [
         (0, 0),
-        (4096, 4096),
+        (8192, 8192),
         ("4096", 4096),
-        ("0", 0),
+        ("00", 0),
         ("5B", 5),
         ("1KB", 1000),
         ("1KiB", 1024),
@@ -34,7 +34,7 @@ def test_sizes(written: str | int, count: int) -> None:
     ("written", "count"),
     [
         (250, 250),
-        ("0", 0),
+        ("00", 0),
         ("500ms", 500),
         ("20s", 20_000),
         ("1.5s", 1500),
@@ -100,6 +100,6 @@ def test_what_is_no_duration(written: str | int, message: str) -> None:
     assert str(refused.value) == message
 
 
-@given(st.integers(0, 10**9), st.sampled_from([("ms", 1), ("s", 1000), ("m", 60_000)]))
+@given(st.integers(0, 10**7), st.sampled_from([("ms", 1), ("s", 1000), ("m", 60_000)]))
 def test_a_unit_multiplies(amount: int, unit: tuple[str, int]) -> None:
     assert units.duration_ms(f"{amount}{unit[0]}") == amount * unit[1]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from capsule.documents import printable, shown, spell, suggest
+from capsule.documents import shown, spell, spell_name, suggest
 
 
 @pytest.mark.parametrize(
@@ -59,4 +59,4 @@ def test_values(value: object, words: str) -> None:
 
 
 def test_names() -> None:
-    assert (printable("päth/ to.yaml"), printable("a\n\u202eb")) == ("päth/ to.yaml", "a\\n\\u202eb")
+    assert (spell_name("päth/ to.yaml"), spell_name("a\n\u202eb")) == ("päth/ to.yaml", "a\\n\\u202eb")

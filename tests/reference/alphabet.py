@@ -64,9 +64,9 @@ BOXES: list[Document] = [
     {"write": ["."], "network": "none", "protected": "allow"},
 ]
 HEADERS: list[Document] = [
-    {"type": "object", "properties": {"Authorization": {"type": "string"}, "X-Key": {"type": "string"}}},
-    {"properties": {"Accept": {"enum": ["x"]}}, "additionalProperties": False},
-    {"required": ["Authorization"]},
+    {"type": "object", "properties": {"authorization": {"type": "string"}, "x-key": {"type": "string"}}},
+    {"properties": {"accept": {"enum": ["x"]}}, "additionalProperties": False},
+    {"required": ["authorization"]},
 ]
 OTHER: dict[str, list[tuple[str, Document]]] = {
     "fs.read": [("offset", {"maximum": 5}), ("encoding", {"enum": ["auto", "utf-8"]}), ("length", {"maximum": 9})],

@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
 from typing import Any
 
 from capsule.calls import ConcreteCall, Guard, LayerState, Places, RuleCount, SandboxGrant
 from reference.matching import Data, anchored, text
 
-UNITS = {"": 1, "KB": 1000, "MB": 10**6, "KiB": 1024, "MiB": 1024**2, "ms": 1, "s": 1000, "m": 60_000}
+SIZES = {"": 1, "B": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
+UNITS = SIZES | {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 HANDLE = re.compile(r"secret:([A-Za-z_]\w*)")
 UNBOUNDED = float("inf")
 
 
-def least(rules: Sequence[Data], key: str, default: int | None) -> tuple[Any, str]:
-    """The smallest value of a limit and the rule that it is from."""
+def least(granting: Sequence[Data], strict: Sequence[Data], key: str, default: int | None) -> tuple[Any, str]:
+    """The smallest value of a limit and the rule that it is from; only a rule that grants can raise the default."""
+    named = any(key in rule.get("constraints", {}) for rule in granting)
+    found: list[tuple[Any, str]] = [] if named or default is None else [(default, "")]
+    return min(found + values([*granting, *strict], key), default=(default, ""))
+
+
+def values(rules: Sequence[Data], key: str) -> list[tuple[Any, str]]:
     found: list[tuple[Any, str]] = []
     for rule in rules:
         if key in rule.get("constraints", {}):
             value = str(rule["constraints"][key])
-            unit = value.lstrip("0123456789")
-            found.append((int(value.removesuffix(unit)) * UNITS[unit], rule["id"]))
-    return min(found, default=(default, ""))
+            unit = value.lstrip("0123456789.")
+            found.append((int(Fraction(value.removesuffix(unit)) * UNITS[unit]), rule["id"]))
+    return found
 
 
 def used_up(rule: Data, state: LayerState, now_ms: int) -> bool:
@@ -53,7 +61,8 @@ def refusals(
     document: Data, call: ConcreteCall, state: LayerState, now_ms: int, granting: list[Data], matched: list[Data]
 ) -> list[tuple[int, str]]:
     """What is too large, used up, or a secret that does not resolve: codes, and the rules to name."""
-    cap, by = least(matched, "max_bytes", call.definition.max_bytes)
+    strict = [rule for rule in matched if rule not in granting]
+    cap, by = least(granting, strict, "max_bytes", call.definition.max_bytes)
     found = [(1005, by)] if cap is not None and (call.payload_bytes or 0) > cap else []
     found += [(1006, rule["id"]) for rule in matched if used_up(rule, state, now_ms)]
     if state.calls >= document.get("limits", {}).get("calls", UNBOUNDED):

@@ -42,7 +42,7 @@ def code_of(argument: str, call: ConcreteCall) -> int:
 def check(argument: str, want: Any, call: ConcreteCall, places: Places, *, deny: bool) -> int | None:
     """The code of a constraint that does not hold; of several values an allow needs all, a deny any."""
     guard, some, code = call.definition.guards.get(argument), any if deny else all, code_of(argument, call)
-    if argument not in call.args:
+    if call.args.get(argument) is None:
         return code
     if guard in FILES:
         paths, listing = [path for path in call.paths if path.argument == argument], call.tool == "fs.list"
@@ -130,14 +130,18 @@ def granted(call: ConcreteCall, places: Places, granting: list[Data], strict: li
         for rule in matched
         if rule.get("redact", "off") != "off" or (rule in granting and "redact" in rule)
     ]
-    levels = [rule["sandbox_level"] for rule in matched if "sandbox_level" in rule]
+    levels = [
+        rule["sandbox_level"]
+        for rule in matched
+        if rule.get("sandbox_level", "any") != "any" or (rule in granting and "sandbox_level" in rule)
+    ]
     return Verdict(
         effect=Effect.ASK if asks or not granting else Effect.ALLOW,
         rule=min((rule["id"] for rule in (asks or granting) if granting), default=None),
         limits=Limits(
-            timeout_ms=bounds.least(matched, "timeout", tool.timeout_ms)[0],
-            max_bytes=bounds.least(matched, "max_bytes", tool.max_bytes)[0],
-            max_output_bytes=bounds.least(matched, "max_output_bytes", tool.max_output_bytes)[0],
+            timeout_ms=bounds.least(granting, strict, "timeout", tool.timeout_ms)[0],
+            max_bytes=bounds.least(granting, strict, "max_bytes", tool.max_bytes)[0],
+            max_output_bytes=bounds.least(granting, strict, "max_output_bytes", tool.max_output_bytes)[0],
         ),
         paths=tuple((path.argument, path.real, matching.runs_later(path) != []) for path in call.paths),
         hosts=tuple((url.argument, url.host, url.port) for url in call.urls),
@@ -165,7 +169,9 @@ def decide(
     others = [rule for rule in rules if rule["action"] in ("ask", "limit") and rule not in granting]
     strict = [rule for rule in others if hits(rule, call, places)]
     if not granting:
-        asks = document.get("default_action") == "ask" and document.get("rules")
+        asks = document.get("default_action") == "ask" and any(
+            rule["action"] in ("allow", "ask") for rule in document.get("rules", [])
+        )
         against = bare_failures(call, places) if asks else set().union(*(codes for _, codes in tried)) or {1000}
         if against:
             return refuse([(min(against), None)])

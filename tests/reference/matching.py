@@ -154,6 +154,8 @@ def program_fits(pattern: str, command: ConcreteCommand, places: Places, *, deny
     name = command.argv[0]
     if "/" in pattern:
         base, parts = anchored(pattern, places)
+        if deny:
+            return any(token(text((*base, *parts)), text(one)) for one in (command.invoked, command.program) if one)
         return "/" in name and token(text((*base, *parts)), text(command.invoked or ()))
     if deny:
         return any(token(pattern, one) for one in (name.rsplit("/")[-1], *(command.program or ())[-1:]))

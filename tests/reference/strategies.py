@@ -74,8 +74,8 @@ def argv(rng: Random, document: Document) -> list[str]:
 
 def arguments(rng: Random, tool: str, document: Document) -> Document:
     if tool == "http.get":
-        headers = [{"Accept": "x"}, {"Authorization": "k"}, {"cookie": "k"}, {"Authorization": "secret:TOKEN"}]
-        headers += [{"X-Key": "secret:TOKEN"}, {"X-Key": "Bearer secret:TOKEN"}, {"X-Key": "secret:OTHER"}]
+        headers = [{"accept": "x"}, {"authorization": "k"}, {"cookie": "k"}, {"authorization": "secret:TOKEN"}]
+        headers += [{"x-key": "secret:TOKEN"}, {"x-key": "Bearer secret:TOKEN"}, {"x-key": "secret:OTHER"}]
         found: Document = {"url": url_text(rng, document)}
         return found | ({"headers": rng.choice(headers)} if chance(rng, 0.3) else {})
     if tool == "shell.run":
@@ -99,7 +99,9 @@ def bent(rng: Random, path: ConcretePath, places: Places, document: Document) ->
     if chance(rng, 0.1):
         path = replace(path, real=absolute(path_text(rng, document), places))
     if chance(rng, 0.05):
-        written = tuple(name.upper() if chance(rng, 0.5) else name for name in path.written)
+        depth = len(places.workdir) if path.written[: len(places.workdir)] == places.workdir else 0
+        recased = (name.upper() if chance(rng, 0.5) else name for name in path.written[depth:])
+        written = (*path.written[:depth], *recased)
         path = replace(path, folded=True, written=written)
     return replace(path, problem="a loop of links") if chance(rng, 0.01) else path
 

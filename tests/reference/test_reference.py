@@ -175,8 +175,9 @@ USED = LayerState(rules={"r": RuleCount(total=2, recent_ms=(NOW - 60_000, NOW - 
     [
         ("{}", "fs.read", A, {}, "deny 1000"),
         ("{default_action: ask, rules: []}", "fs.read", A, {}, "deny 1000"),
-        ("default_action: ask\n" + only("deny", "fs.list"), "fs.read", A, {}, "ask"),
-        ("default_action: ask\n" + only("deny", "fs.list"), "fs.read", {"path": "~/.capsule/key"}, {}, "deny 1001"),
+        ("default_action: ask\n" + only("deny", "fs.list"), "fs.read", A, {}, "deny 1000"),
+        ("default_action: ask\n" + only("ask", "fs.list"), "fs.read", A, {}, "ask"),
+        ("default_action: ask\n" + only("ask", "fs.list"), "fs.read", {"path": "~/.capsule/key"}, {}, "deny 1001"),
         (only("allow", "fs.read", READ), "fs.read", A, {"marker": True}, "deny 1009"),
         (only("allow", "fs.*", READ), "fs.list", A, {}, "allow r"),
         (only("deny", "fs.*"), "fs.read", A, {}, "deny 1000 r"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import tracemalloc
 import zlib
 from base64 import b64encode
 from pathlib import Path
@@ -111,7 +112,12 @@ def test_a_body_is_never_unpacked_beyond_its_size(path: Path) -> None:
     read_back(store, {**START, "plan": {"text": "x" * 9000}})
     bomb = zlib.compress(bytes(200_000_000), 9)
     forge(path, "UPDATE bodies SET data = ?", values=(bomb,))
-    assert not store.verify().ok
+    tracemalloc.start()
+    try:
+        assert not store.verify().ok
+        assert tracemalloc.get_traced_memory()[1] < 2_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_forged_reference_is_a_plain_message(path: Path) -> None:

@@ -249,7 +249,7 @@ with open_store(Path(sys.argv[1])).begin(START) as run:
         )
         return counted.read_text().count("sync(")
 
-    assert (syncs(620) - syncs(20)) / 600 <= most
+    assert (syncs(220) - syncs(20)) / 200 <= most
 
 
 def test_a_small_step_is_small(path: Path, store: Store) -> None:

@@ -13,7 +13,7 @@ from capsule.documents.places import error_at
 from capsule.documents.reading import MAX_BYTES, read_text
 from capsule.documents.schema import Problem
 from capsule.documents.tokens import MAX_DEPTH, Trail
-from capsule.documents.wording import printable, shown, spell, suggest
+from capsule.documents.wording import shown, spell, spell_name, suggest
 
 __all__ = [
     "MAX_BYTES",
@@ -26,11 +26,11 @@ __all__ = [
     "error_at",
     "load_file",
     "load_text",
-    "printable",
     "read_text",
     "schema",
     "shown",
     "spell",
+    "spell_name",
     "suggest",
     "units",
 ]

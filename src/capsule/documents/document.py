@@ -13,7 +13,7 @@ from capsule.documents.from_json import json_tokens, json_value
 from capsule.documents.places import error_at, line_of, locate
 from capsule.documents.reading import decoded, read_text
 from capsule.documents.tokens import Repeated, Token, Trail, Unreadable, build
-from capsule.documents.wording import printable, spell
+from capsule.documents.wording import spell, spell_name
 from capsule.errors import PlanError
 
 Format: TypeAlias = Literal["yaml", "json"]
@@ -35,11 +35,11 @@ class Document:
 def load_file(path: Path, *, kind: str) -> Document:
     """A file named .json is JSON, any other YAML; `kind` is what it should be (plan, policy), for messages."""
     form: Format = "json" if path.suffix == ".json" else "yaml"
-    return _load(read_text(path, kind=kind), printable(str(path)), kind, form)
+    return _load(read_text(path, kind=kind), spell_name(str(path)), kind, form)
 
 
 def load_text(text: str, *, name: str = "<text>", kind: str, format: Format = "yaml") -> Document:
-    name = printable(name)
+    name = spell_name(name)
     return _load(decoded(text.encode(errors="surrogatepass"), name), name, kind, format)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import count
 
 from capsule.documents.tokens import Sign, Token, Trail
 from capsule.errors import PlanError
@@ -39,10 +38,9 @@ def _member(tokens: Iterator[Token], sign: Sign, part: str | int) -> tuple[int, 
     if sign == "scalar":
         return None
     member: Sign
-    for index in count():
-        sign_or_key, name, key_offset = next(tokens)
+    for index, (sign_or_key, name, key_offset) in enumerate(tokens):
         if sign_or_key == "end":
-            return None
+            break
         if sign == "list":
             member, offset, name = sign_or_key, key_offset, index
         else:

@@ -9,7 +9,7 @@ import stat
 from pathlib import Path
 
 from capsule.documents.places import error_at
-from capsule.documents.wording import printable
+from capsule.documents.wording import spell_name
 from capsule.errors import PlanError
 
 MAX_BYTES = 1024 * 1024  # 29,000 of the smallest steps; a reader that takes more can be kept busy
@@ -33,7 +33,7 @@ _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 def read_text(path: Path, *, kind: str) -> str:
     """The text of a configuration file of any kind; PlanError 3001 for everything that is not one."""
-    name = printable(str(path))
+    name = spell_name(str(path))
     try:
         data = _read(path)
     except OSError as error:

@@ -60,13 +60,14 @@ def _problems(value: Json, schema: Schema, path: Trail) -> Iterator[Problem]:
         yield from _bounds(value, "", schema.get("minimum"), schema.get("maximum"), path)
 
 
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 _TYPES: Mapping[str, tuple[str, Callable[[object], bool]]] = {
     "string": ("text", lambda value: isinstance(value, str)),
-    "integer": ("a whole number", lambda value: isinstance(value, int) and not isinstance(value, bool)),
-    "number": (
-        "a number",
-        lambda value: isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value),
-    ),
+    "integer": ("a whole number", _is_integer),
+    "number": ("a number", lambda value: math.isfinite(value) if isinstance(value, float) else _is_integer(value)),
     "boolean": ("true or false", lambda value: isinstance(value, bool)),
     "array": ("a list", lambda value: isinstance(value, Sequence) and not isinstance(value, str | bytes)),
     "object": ("a mapping", lambda value: isinstance(value, Mapping)),
@@ -201,8 +202,14 @@ def _compiled(pattern: str) -> Any:
     options.log_errors = False
     try:
         return re2.compile(pattern, options)
-    except (re2.error, UnicodeEncodeError) as error:
-        return str(error)
+    except re2.error as error:
+        return _said(error.args[0])
+    except UnicodeEncodeError:
+        return "half of a surrogate pair is not text"
+
+
+def _said(message: str | bytes) -> str:
+    return message.decode(errors="replace") if isinstance(message, bytes) else message
 
 
 def _is_matched(value: str, compiled: Any) -> bool:
@@ -247,7 +254,7 @@ def _unsupported(schema: Json, path: Trail) -> Iterator[Problem]:
     pattern = schema.get("pattern")
     refused = _compiled(pattern) if isinstance(pattern, str) else None
     if isinstance(refused, str):
-        message = f"found {shown(pattern)}, allowed: a regular expression of RE2, which says: {refused}"
+        message = f"found {shown(pattern)}, allowed: a regular expression (RE2): {refused}"
         yield Problem(path=(*path, "pattern"), message=message)
     for below, part in _parts(schema):
         yield from _unsupported(part, (*path, *below))

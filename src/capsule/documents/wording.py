@@ -71,6 +71,6 @@ def spell(path: Sequence[str | int]) -> str:
     return "".join(parts)
 
 
-def printable(name: str) -> str:
+def spell_name(name: str) -> str:
     """A file's name without what a terminal would obey."""
     return name if name.isprintable() else repr(name)[1:-1]

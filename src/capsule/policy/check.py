@@ -31,9 +31,10 @@ def check_policy(policy: Policy) -> list[Remark]:
     rules = policy.rules
     remarks = [remark for rule in rules.rules for remark in _of_rule(rule)]
     remarks += _unreachable_limits(rules)
-    if not rules.rules and not rules.ask_by_default:
-        remarks.append(Remark(level="note", rule=rules.name, message="it has no rules and denies everything"))
-    if rules.ask_by_default:
+    if not any(rule.action in (Action.ALLOW, Action.ASK) for rule in rules.rules):
+        message = "it denies everything: it has no allow and no ask rule, and default_action counts only beside one"
+        remarks.append(Remark(level="note", rule=rules.name, message=message))
+    if rules.asks_by_default:
         message = "default_action: ask lets a tired person allow what nobody thought of; deny is safer"
         remarks.append(Remark(level="danger", rule=rules.name, message=message))
     return remarks

@@ -89,7 +89,7 @@ class RuleReader:
     def _constraint(self, key: str, raw: Mapping[str, Json], *, as_bars: bool) -> Constraint:
         guards = self._guards(key)
         if guards and guards <= _PATHS:
-            return self._path(key, raw)
+            return self._path(key, raw, as_bars=as_bars)
         if guards == {Guard.URL}:
             return self._url(key, raw, as_bars=as_bars)
         if guards == {Guard.COMMAND}:
@@ -102,12 +102,12 @@ class RuleReader:
         for problem in schema.problems(raw, shape):
             raise self._error(key, problem.message, below=problem.path, hint=problem.hint)
 
-    def _path(self, key: str, raw: Mapping[str, Json]) -> PathConstraint:
+    def _path(self, key: str, raw: Mapping[str, Json], *, as_bars: bool) -> PathConstraint:
         self._shape(key, raw, PATH_CONSTRAINT)
         patterns = []
         for below, text in _pattern_list(raw):
             try:
-                patterns.append(PathPattern.parse(str(text), unanchored_allowed=self.action is Action.DENY))
+                patterns.append(PathPattern.parse(str(text), unanchored_allowed=as_bars))
             except ValueError as error:
                 raise self._error(key, str(error), below=below) from error
         return PathConstraint(patterns=tuple(patterns), hidden="hidden" in raw, protected="protected" in raw)
@@ -121,6 +121,8 @@ class RuleReader:
 
     def _command(self, key: str, raw: Mapping[str, Json], *, as_bars: bool) -> CommandConstraint:
         self._shape(key, raw, COMMAND_CONSTRAINT)
+        if as_bars and self.action is not Action.DENY:  # tokens take from what a rule grants, not from what it bars
+            raw = {name: value for name, value in raw.items() if name != "deny_tokens"}
         try:
             return CommandConstraint.read(raw, deny=as_bars)
         except ValueError as error:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from capsule.calls import ConcreteCall, Decision, Effect, LayerState, RunState
 from capsule.policy.advice import advice, unmatched_reason
 from capsule.policy.counters import MINUTE_MS, within_a_minute
-from capsule.policy.grants import NO_TERMS, Terms, grant_of, limit_rules, limits_of, meet, terms_of
+from capsule.policy.grants import NO_TERMS, Terms, grant_of, limit_rules, meet, terms_of
 from capsule.policy.layer import Layer
 from capsule.policy.matching import Matches, bare_failures, code_of
 from capsule.policy.rules import Action, Rule
@@ -162,7 +162,7 @@ def _deny(rule: Rule) -> Opinion:
 
 def _unmatched(layer: Layer, call: ConcreteCall, granting: Matches) -> Opinion | None:
     """No rule grants the call: a deny, or with `default_action: ask` and nothing in the way a question."""
-    if layer.rules.ask_by_default and layer.rules.rules:
+    if layer.rules.asks_by_default:
         failed = bare_failures(call, layer.places)
     else:
         failed = {1000 if granting.failed is None else granting.failed}
@@ -231,14 +231,13 @@ def _used_up(rule: Rule, counters: LayerState, now_ms: int) -> Opinion | None:
 
 
 def _over_size(call: ConcreteCall, terms: Terms) -> Opinion | None:
-    limit = limits_of(terms, call).max_bytes
-    if call.payload_bytes is None or limit is None or call.payload_bytes <= limit:
+    if call.payload_bytes is None or terms.max_bytes is None or call.payload_bytes <= terms.max_bytes[0]:
         return None
-    rule = terms.max_bytes[1] if terms.max_bytes else None
+    limit, rule = terms.max_bytes
     return Opinion(
         effect=Effect.DENY,
         code=1005,
-        rule=rule,
+        rule=rule or None,
         reason=f"{call.payload_bytes} bytes are more than the {limit} that {rule or 'the tool'} lets one call write",
         suggestion=f"raise max_bytes of {rule}" if rule else "name a larger max_bytes in the rule that allows it",
     )

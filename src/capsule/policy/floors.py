@@ -169,6 +169,11 @@ def runs_later(components: Components, *, folded: bool = False) -> str | None:
     return min(("/".join(tree) for tree in trees), default=None) or min(names, default=None)
 
 
+def is_run_later(path: ConcretePath) -> bool:
+    """In either of its forms."""
+    return any(runs_later(names, folded=folded) is not None for names, folded in _forms(path))
+
+
 def writable(path: ConcretePath, pattern: BoundPattern, constraint: PathConstraint, places: Places) -> bool:
     """Whether a pattern that matches the path also gets past the floors of writing."""
     if unreadable(path, places) is not None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeAlias
 
 from capsule.calls import (
     Access,
@@ -29,17 +31,21 @@ from capsule.policy.values import ValueConstraint
 DEFAULT_REDIRECTS = 5
 
 _REDACT_ORDER: tuple[Redact, ...] = ("off", "secrets", "personal")
-_LEVEL_ORDER = ("any", "landlock", "seatbelt", "namespaces")
+_LEVEL_ORDER = ("any", None, "seatbelt", "landlock", "namespaces")  # None is the default of the kind of call
 _MODEL_SOURCES = frozenset({Source.AGENT, Source.CHAT, Source.MCP})
+
+
+Limit: TypeAlias = tuple[int, str]
+"""A value and the rule it came from; no rule where it is the tool's default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
     """What one layer grants with a call, beside the resources themselves; layers meet in the stricter of each."""
 
-    max_bytes: tuple[int, str] | None = None  # the value and the rule it came from
-    timeout_ms: tuple[int, str] | None = None
-    max_output_bytes: tuple[int, str] | None = None
+    max_bytes: Limit | None = None
+    timeout_ms: Limit | None = None
+    max_output_bytes: Limit | None = None
     sandbox: SandboxGrant = SandboxGrant()  # noqa: RUF009 - frozen
     redact: Redact | None = None
     level: str | None = None
@@ -53,21 +59,24 @@ NO_TERMS = Terms()
 
 def terms_of(granting: Sequence[Rule], limiting: Sequence[Rule], call: ConcreteCall, places: Places) -> Terms:
     """`granting` are the allow and ask rules that grant; `limiting` all others that matched: they only tighten."""
-    everything = [*granting, *limiting]
+    tool = call.definition
+    smallest = partial(_smallest, granting, limiting)
     urls = [constraint for rule in granting for _, constraint in rule.grants if isinstance(constraint, UrlConstraint)]
     redirects = [url.max_redirects for url in urls if url.max_redirects is not None]
     return Terms(
-        max_bytes=_smallest(everything, lambda limits: limits.max_bytes),
-        timeout_ms=_smallest(everything, lambda limits: limits.timeout_ms),
-        max_output_bytes=_smallest(everything, lambda limits: limits.max_output_bytes),
+        max_bytes=smallest(lambda limits: limits.max_bytes, tool.max_bytes),
+        timeout_ms=smallest(lambda limits: limits.timeout_ms, tool.timeout_ms),
+        max_output_bytes=smallest(lambda limits: limits.max_output_bytes, tool.max_output_bytes),
         sandbox=_sandbox(granting, limiting, places) if call.commands else SandboxGrant(),
         redact=strictest(
             [rule.redact for rule in granting] + [rule.redact for rule in limiting if rule.redact != "off"]
         ),
         level=_strongest(
-            [rule.sandbox_level for rule in granting]
-            + [rule.sandbox_level for rule in limiting if rule.sandbox_level != "any"]
-        ),
+            [rule.sandbox_level for rule in granting if rule.sandbox_level is not None]
+            + [rule.sandbox_level for rule in limiting if rule.sandbox_level not in (None, "any")]
+        )
+        if call.commands
+        else None,
         secrets=frozenset(lent for rule in granting for lent in _lent(rule, call.source)),
         private_networks=any(url.names_private(called) for url in urls for called in call.urls),
         max_redirects=min(redirects, default=DEFAULT_REDIRECTS),
@@ -112,8 +121,14 @@ def _absolute(path: str, places: Places) -> str:
     return "".join(f"/{name}" for name in lexical(path, places))
 
 
-def _smallest(rules: Iterable[Rule], of: Callable[[RuleLimits], int | None]) -> tuple[int, str] | None:
-    named = [(value, rule.id) for rule in rules if (value := of(rule.limits)) is not None]
+def _smallest(
+    granting: Sequence[Rule], limiting: Sequence[Rule], of: Callable[[RuleLimits], int | None], default: int | None
+) -> Limit | None:
+    """Only a rule that grants can raise the tool's default: a limit that is added never allows more."""
+    named = [(value, rule.id) for rule in granting if (value := of(rule.limits)) is not None]
+    if not named and default is not None:
+        named = [(default, "")]
+    named += [(value, rule.id) for rule in limiting if (value := of(rule.limits)) is not None]
     return min(named, default=None)
 
 
@@ -144,7 +159,7 @@ def strictest(named: Iterable[Redact | None]) -> Redact | None:
 
 
 def _strongest(named: Iterable[str | None]) -> str | None:
-    return max((value for value in named if value is not None), key=_LEVEL_ORDER.index, default=None)
+    return max(named, key=_LEVEL_ORDER.index, default=None)
 
 
 def meet(layers: Sequence[Terms]) -> Terms:
@@ -163,28 +178,28 @@ def meet(layers: Sequence[Terms]) -> Terms:
     )
 
 
-def limits_of(terms: Terms, call: ConcreteCall) -> Limits:
-    """Where no rule names a limit, the tool's default holds."""
-    definition = call.definition
-    return Limits(
-        timeout_ms=terms.timeout_ms[0] if terms.timeout_ms else definition.timeout_ms,
-        max_bytes=terms.max_bytes[0] if terms.max_bytes else definition.max_bytes,
-        max_output_bytes=terms.max_output_bytes[0] if terms.max_output_bytes else definition.max_output_bytes,
-    )
-
-
 def limit_rules(terms: Terms) -> dict[str, str]:
+    """Each limit that a rule set, with that rule."""
     named = {
         "max_bytes": terms.max_bytes,
         "timeout": terms.timeout_ms,
         "max_output_bytes": terms.max_output_bytes,
     }
-    return {limit: found[1] for limit, found in named.items() if found}
+    return {limit: found[1] for limit, found in named.items() if found and found[1]}
+
+
+def _limits(terms: Terms) -> Limits:
+    assert terms.timeout_ms is not None, "every tool has a default"
+    return Limits(
+        timeout_ms=terms.timeout_ms[0],
+        max_bytes=terms.max_bytes[0] if terms.max_bytes else None,
+        max_output_bytes=terms.max_output_bytes[0] if terms.max_output_bytes else None,
+    )
 
 
 def grant_of(terms: Terms, call: ConcreteCall, places: Places) -> Grant:
     return Grant(
-        limits=limits_of(terms, call),
+        limits=_limits(terms),
         files=tuple(_file(path, places) for path in call.paths),
         urls=tuple(
             UrlGrant(
@@ -220,5 +235,5 @@ def _file(path: ConcretePath, places: Places) -> FileGrant:
         access=path.access,
         anchor="workdir" if inside else "root",
         components=path.real[depth:] if inside else path.real,
-        runs_later=path.access is Access.WRITE and floors.runs_later(path.real) is not None,
+        runs_later=path.access is Access.WRITE and floors.is_run_later(path),
     )

@@ -71,8 +71,7 @@ def _is_floored(path: ConcretePath, places: Places) -> bool:
         return True
     if path.access is Access.READ:
         return False
-    later = any(floors.runs_later(names, folded=path.folded) for names in (path.real, path.written))
-    return later or floors.protected(path, places) is not None
+    return floors.is_run_later(path) or floors.protected(path, places) is not None
 
 
 class RuleIndex:

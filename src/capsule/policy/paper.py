@@ -65,7 +65,9 @@ class OnPaper:
     def command(self, argv: tuple[str, ...], *, argument: str, search: tuple[str, ...]) -> ConcreteCommand:  # noqa: ARG002 - nothing is searched on paper
         name = argv[0]
         problem = path_problem(name)
-        invoked = lexical(name, self.places) if "/" in name and not problem else None
+        invoked = (
+            lexical(f"./{name}" if name.startswith("~") else name, self.places) if "/" in name and not problem else None
+        )
         return ConcreteCommand(argument=argument, argv=argv, invoked=invoked, problem=problem)
 
     def directory(self, components: Components) -> Components:

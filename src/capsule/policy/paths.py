@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from capsule.calls import Components, Places
 from capsule.policy.folding import fold_names, fold_segments
 from capsule.policy.globs import Anchor, Expansion, expand, expansion
-from capsule.policy.segments import Literal, Segments, ends_in_double_star, is_literal, literal_depth, match
+from capsule.policy.segments import DoubleStar, Literal, Segments, ends_in_double_star, is_literal, literal_depth, match
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ class PathPattern:
 
     @classmethod
     def parse(cls, text: str, *, unanchored_allowed: bool) -> PathPattern:
-        """`unanchored_allowed` is for a deny: there a leading `**/` looks everywhere; ValueError says what is wrong."""
+        """`unanchored_allowed` is for what bars a call: there a leading `**/` looks everywhere; ValueError says what is wrong."""
         return cls(
             text=text,
             expansions=tuple(expansion(units) for units in expand(text)),
@@ -120,8 +120,9 @@ class PathPattern:
         as_written_too: bool,
     ) -> Iterable[BoundPattern]:
         anchor = {Anchor.ROOT: (), Anchor.HOME: places.home}.get(each.anchor, places.workdir)
-        segments = (*_literals(anchor), *each.segments)
-        real = _real_leading(anchor, each.segments, places.workdir, directory)
+        hung = _hung(each.segments) if each.anchor is not Anchor.NONE else each.segments
+        segments = (*_literals(anchor), *hung)
+        real = _real_leading(anchor, hung, places.workdir, directory)
         yield BoundPattern(text=self.text, segments=real, anchor_depth=len(anchor))
         if as_written_too:
             yield BoundPattern(text=self.text, segments=segments, anchor_depth=len(anchor))
@@ -136,6 +137,11 @@ class PathConstraint:
     patterns: tuple[PathPattern, ...]
     hidden: bool = False
     protected: bool = False
+
+
+def _hung(segments: Segments) -> Segments:
+    """`./**`, `~/**` and `/**` are what lies beneath; only `**` alone is the workdir too."""
+    return (DoubleStar(least=1),) if segments == (DoubleStar(),) else segments
 
 
 def _literals(names: Components) -> tuple[Literal, ...]:

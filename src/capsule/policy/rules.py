@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
@@ -132,4 +132,10 @@ class PolicyRules:
     limits: PolicyLimits = PolicyLimits()
     search: tuple[str, ...] = DEFAULT_SEARCH
     trusted_paths: tuple[PathConstraint, ...] = ()
-    tests: tuple[PolicyTest, ...] = field(default=())
+    tests: tuple[PolicyTest, ...] = ()
+
+    @property
+    def asks_by_default(self) -> bool:
+        """Only beside a rule that can grant something: without one a policy denies everything, and no deny or limit
+        that is added to it may change that."""
+        return self.ask_by_default and any(rule.action in (Action.ALLOW, Action.ASK) for rule in self.rules)

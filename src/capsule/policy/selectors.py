@@ -44,7 +44,7 @@ def _reaches(guard: Guard, value: object) -> bool:
         return bool(value)
     if guard is Guard.HEADERS:
         assert isinstance(value, Mapping)
-        return not _CREDENTIAL_HEADERS.isdisjoint(value)
+        return not _CREDENTIAL_HEADERS.isdisjoint(name.lower() for name in value)
     return True
 
 

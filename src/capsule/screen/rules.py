@@ -17,7 +17,7 @@ _LINES = rf"(?:{_GAP}[A-Za-z0-9+/=]{{16,}})+"
 # documentation shows headers around a few words.
 _PEM = (
     rf"{_BEGIN}{_BODY}[A-Za-z0-9+/]{{32}}{_BODY}{_END}"
-    rf"|{_BEGIN}(?:{_GAP}[A-Za-z-]+: [^\n\\]*)*{_LINES}(?:{_GAP}[A-Za-z0-9+/=]+)?"
+    rf"|{_BEGIN}(?:{_GAP}[A-Za-z-]+: [^\n\\]*)*{_LINES}(?:{_GAP}[A-Za-z0-9+/=]+$)?"
     rf"|[A-Za-z0-9+/=]{{32,}}(?:{_GAP}[A-Za-z0-9+/=]+)*{_GAP}{_END}"
 )
 
@@ -108,6 +108,7 @@ RULES: tuple[ScreenRule, ...] = (
         type="authorization",
         pattern=rf"{_HEADER}(?:bearer|token|apikey|digest|negotiate)\s+({_CREDENTIAL}{{8,}})",
         keywords=("authorization",),
+        confidence=0.85,  # where it is a bearer token, that rule names it
         entropy=2.5,
         digit=True,
     ),

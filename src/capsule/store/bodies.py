@@ -82,13 +82,21 @@ def load_body(db: sqlite3.Connection, digest: str, size: int) -> bytes:
     if stored_size != size or not isinstance(data, bytes) or codec not in ("raw", "zlib"):
         raise _not_believed(digest, "is not stored as it was")
     if codec == "zlib":
-        try:
-            data = zlib.decompressobj().decompress(data, size + 1)
-        except zlib.error:
-            raise _not_believed(digest, "cannot be unpacked") from None
+        data = _unpacked(digest, data, size + 1)
     if len(data) != size or hashlib.sha256(data).hexdigest() != digest:
         raise _not_believed(digest, "does not have the bytes it is named for")
     return data
+
+
+def _unpacked(digest: str, data: bytes, most: int) -> bytes:
+    unpacker = zlib.decompressobj()
+    try:
+        unpacked = unpacker.decompress(data, most)
+    except zlib.error:
+        unpacked = b""
+    if not unpacker.eof or unpacker.unused_data:
+        raise _not_believed(digest, "cannot be unpacked")
+    return unpacked
 
 
 def filled_in(db: sqlite3.Connection, body: Mapping[str, Json]) -> dict[str, Json]:

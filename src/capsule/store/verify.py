@@ -18,9 +18,9 @@ from capsule.store.bodies import REFERENCE_TEXT, load_body, references
 from capsule.store.chain import FIRST_PREV, RUN_SPAN, record_hash
 from capsule.store.ids import run_id_text
 
-_Row: TypeAlias = tuple[bytes, int, str, str, bytes, bytes, bytes]
+_Row: TypeAlias = tuple[int, bytes, int, str, str, bytes, bytes, bytes]
 
-_ROWS = """SELECT run_id, seq, kind, body, salt, prev, hash FROM records NOT INDEXED
+_ROWS = """SELECT id, run_id, seq, kind, body, salt, prev, hash FROM records NOT INDEXED
     WHERE id BETWEEN ? AND ? ORDER BY id"""
 _FIRST_PLACE = "SELECT id, run_id FROM records NOT INDEXED WHERE id >= ? ORDER BY id LIMIT 1"
 _LEAST_PLACE, _GREATEST_PLACE = -(2**63), 2**63 - 1
@@ -71,6 +71,7 @@ class _Chain:
     """One run, as far as its records hold."""
 
     run_id: bytes
+    base: int  # the place of a record is this and its seq
     seq: int = 0
     head: bytes = FIRST_PREV
     ended: bool = False
@@ -114,11 +115,11 @@ class ChainReader:
         return self._of_run(place // RUN_SPAN, run_id, twice=False)
 
     def _of_run(self, number: int, run_id: bytes, *, twice: bool) -> ChainCheck:
-        chain = _Chain(run_id)
+        chain = _Chain(run_id, base=number * RUN_SPAN)
         breach = Breach(seq=1, message="another run of this store has the same id") if twice else None
         text = run_id_text(run_id) if type(run_id) is bytes else str(run_id)
         try:
-            self._follow(chain, text, self._db.execute(_ROWS, (number * RUN_SPAN, (number + 1) * RUN_SPAN - 1)))
+            self._follow(chain, text, self._db.execute(_ROWS, (chain.base, chain.base + RUN_SPAN - 1)))
         except _Broken as broken:
             breach = Breach(seq=chain.seq + 1, message=str(broken))
         except sqlite3.Error as error:
@@ -135,10 +136,11 @@ class ChainReader:
     def _follow(self, chain: _Chain, run: str, rows: Iterable[_Row]) -> None:
         run_id, head = chain.run_id, self._head
         for row in rows:
-            row_run_id, seq, kind, body, salt, prev, sealed = row
+            place, row_run_id, seq, kind, body, salt, prev, sealed = row
             if (
                 row_run_id != run_id
                 or seq != chain.seq + 1
+                or place != chain.base + seq
                 or prev != chain.head
                 or type(salt) is not bytes
                 or type(kind) is not str
@@ -209,16 +211,14 @@ def _fields(body: str) -> Mapping[str, Json]:
 
 def _difference(chain: _Chain, run: str, row: _Row) -> str:
     """What is wrong with a row that does not follow, said as far as the row itself tells."""
-    run_id, seq, kind, body, salt, prev, sealed = row
-    expected = chain.seq + 1
+    place, run_id, seq, kind, body, salt, prev, sealed = row
     if run_id != chain.run_id:
         return "carries the id of another run"
-    if seq != expected:
+    if seq != chain.seq + 1:
         return f"is missing: record {seq} stands in its place"
-    if type(kind) is not str or not kind.isalpha() or type(salt) is not bytes or type(prev) is not bytes:
-        return "its kind, salt or prev is not of the form that a record has"
-    if record_hash(run, seq, kind, body, salt, prev) == sealed:
+    formed = type(kind) is str and kind.isalpha() and type(salt) is bytes and type(prev) is bytes
+    if formed and record_hash(run, seq, kind, body, salt, chain.head) == sealed:
+        return "its prev was changed" if place == chain.base + seq else "lies in another place than it was given"
+    if formed and record_hash(run, seq, kind, body, salt, prev) == sealed:
         return "follows another record than the one before it: that one was replaced, put in or moved"
-    if record_hash(run, seq, kind, body, salt, chain.head) == sealed:
-        return "its prev was changed"
-    return "its kind, body, salt or hash is not what was recorded"
+    return "its kind, body, salt, prev or hash is not what was recorded"

@@ -1,0 +1,91 @@
+"""`capsule demo`"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import chdir
+from importlib.resources import files
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated
+
+import typer
+
+from capsule.cli.output import coloured, print_line
+from capsule.cli.report import report
+from capsule.cli.run import run
+from capsule.cli.verify import verify
+from capsule.screen import printable
+
+_FILES = ("plan.yaml", "policy.yaml", "notes/monday.md", "notes/tuesday.md")
+
+_BEFORE = """\
+The plan lists two notes, reads one, writes a summary, and reaches for /etc/passwd.
+The policy allows the first three and does not speak of the last; so it is denied."""
+_NEXT = """\
+  capsule policy explain --policy policy.yaml fs.read path=/etc/passwd
+  capsule show-run last --db runs.db
+  edit policy.yaml, and run the plan again"""
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command()(demo)
+
+
+def demo(
+    *,
+    directory: Annotated[
+        Path | None, typer.Option("--dir", metavar="DIR", help="Keep everything here; a directory that is new or empty.")
+    ] = None,
+) -> None:
+    """See an allowed step, a denied one, the report and the check of the journal.
+
+    Without --dir everything happens in a temporary directory, which is removed at the end.
+
+    Example: capsule demo --dir demo
+    """
+    if directory is None:
+        with TemporaryDirectory(prefix="capsule-demo-") as name:
+            _tour(Path(name))
+        print_line("The files were temporary. To keep them and go on: capsule demo --dir demo")
+        return
+    _make_ready(directory)
+    _tour(directory)
+    print_line(f"To go on:\n  cd {printable(str(directory))}\n{_NEXT}")
+
+
+def _make_ready(directory: Path) -> None:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        empty = not any(directory.iterdir())
+    except OSError as error:
+        raise typer.BadParameter(f"{directory}: {error.strerror}", param_hint="--dir") from error
+    if not empty:
+        raise typer.BadParameter(f"{directory} is not empty; name a new directory", param_hint="--dir")
+
+
+def _tour(directory: Path) -> None:
+    """The commands as a user gives them, in the directory: they are the same functions."""
+    for name in _FILES:
+        target = directory / name
+        target.parent.mkdir(exist_ok=True)
+        target.write_bytes(files("capsule.cli").joinpath("demo_files", name).read_bytes())
+    db = Path("runs.db")
+    print_line(_BEFORE)
+    with chdir(directory):
+        _announce("capsule run plan.yaml --policy policy.yaml --db runs.db")
+        try:
+            run(Path("plan.yaml"), policy=Path("policy.yaml"), db=db)
+        except typer.Exit as ended:
+            print_line(f"(exit code {ended.exit_code}: something was denied; this is a demo and goes on)")
+        _announce("capsule report last --db runs.db")
+        report("last", db=db)
+        _announce("capsule verify --db runs.db")
+        verify(db=db)
+    print_line()
+
+
+def _announce(command: str) -> None:
+    print_line()
+    print_line(f"{coloured(f'$ {command}', 'bold')}")
+    sys.stdout.flush()  # progress goes to standard error, and belongs below
