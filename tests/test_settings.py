@@ -103,6 +103,7 @@ def test_variables(home: Path, variables: dict[str, str], expected: dict[str, ob
         ('debug = "true"', "1:9: debug: found 'true', allowed: true or false"),
         ("debug = 1", "1:9: debug: found 1, allowed: true or false"),
         ("db = 1979-05-27", "1:6: db: found a date, allowed: text"),
+        ('"\\u0064b" = 1', "1:1: db: found 1, allowed: text"),
         ("[db]", "1:5: db: found a mapping, allowed: text"),
         ('db = ""', "1:6: db: found 0 characters, allowed: at least 1"),
         ('db = "a\\u0000b"', "1:6: db: found 'a\\x00b', allowed: text that matches "),

@@ -2,20 +2,42 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Answer `--version` at once, which scripts ask often; leave the rest to the command that is named."""
-    words = sys.argv[1:] if arguments is None else arguments
+    """Answer, and exit with the code of the answer; 1 where the answer could not be written."""
+    _open_streams()
+    code = 0
+    try:
+        code = _answer(sys.argv[1:] if arguments is None else arguments)
+        sys.stdout.flush()
+    except OSError as error:
+        if not isinstance(error, BrokenPipeError):  # which only says that nobody reads on
+            sys.stderr.write(f"capsule: standard output: {error.strerror}\n")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains again at exit
+        code = code or 1
+    sys.exit(code)
+
+
+def _answer(words: list[str]) -> int:
+    """`--version` at once, which scripts ask often; the rest is left to the command that is named."""
     if words in (["--version"], ["-V"]):
         from capsule._version import __version__  # noqa: PLC0415 - the only import that this answer needs
 
         sys.stdout.write(f"capsule {__version__}\n")
-        return
+        return 0
     from capsule.cli import start  # noqa: PLC0415 - see above
 
-    sys.exit(start(words))
+    return start(words)
+
+
+def _open_streams() -> None:
+    """Where a standard stream was closed, the next file to be opened would take its place: a journal, for one."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - for the whole life
 
 
 if __name__ == "__main__":

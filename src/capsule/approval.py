@@ -1,22 +1,23 @@
 """Approvers that need no screen, and what binds a yes to the one call it was given for.
 
->>> from capsule.approval import Given, deny_all
->>> given = Given()
->>> given.note("digest of the call that was shown", now_ms=0)
->>> given.spend("digest of another call", now_ms=1), given.spend("digest of the call that was shown", now_ms=1)
-(False, True)
+>>> from capsule.approval import deny_all, reads_only
+>>> from capsule.calls import BUILTIN, Decision, Effect, Question, ToolCall
+>>> approver = reads_only(deny_all, side_effect_of=lambda call: BUILTIN[call.tool].side_effect_class)
+>>> ask = Decision(effect=Effect.ASK, resolved="disk", reason="a rule asks")
+>>> approver(Question(call=ToolCall(tool="fs.read"), call_id="1", decision=ask, shown={}, digest="")).by
+'--approve reads'
 """
 
 from __future__ import annotations
 
 import hmac
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from capsule.calls import Answer, Approver, Question, SideEffect, Source, ToolCall, ToolDefinition
 from capsule.canon import Json, canonical
 
-__all__ = ["VALID_FOR_MS", "Bound", "Given", "allow_all", "bind_digest", "deny_all", "reads_only"]
+__all__ = ["VALID_FOR_MS", "Bound", "allow_all", "bind_digest", "deny_all", "reads_only"]
 
 VALID_FOR_MS = 10 * 60 * 1000  # as long as a person can be expected to remember what was shown
 
@@ -65,18 +66,3 @@ def bind_digest(bound: Bound, *, key: bytes) -> str:
         "policies": list(bound.policies),
     }
     return hmac.digest(key, canonical(parts), "sha256").hex()
-
-
-@dataclass(slots=True)
-class Given:
-    """Answers that were yes and are not used yet; each is good for one call and ten minutes."""
-
-    _given_ms: dict[str, int] = field(default_factory=dict)
-
-    def note(self, digest: str, *, now_ms: int) -> None:
-        self._given_ms[digest] = now_ms
-
-    def spend(self, digest: str, *, now_ms: int) -> bool:
-        """Whether a yes was there; it is gone afterwards. A clock that went back ends it too."""
-        given_ms = self._given_ms.pop(digest, None)
-        return given_ms is not None and 0 <= now_ms - given_ms <= VALID_FOR_MS

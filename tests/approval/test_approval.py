@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from capsule.approval import VALID_FOR_MS, Bound, Given, allow_all, bind_digest, deny_all, reads_only
+from capsule.approval import Bound, allow_all, bind_digest, deny_all, reads_only
 from capsule.calls import BUILTIN, Answer, Approver, Decision, Effect, Question, SideEffect, Source, ToolCall
 from capsule.canon import Json
 
@@ -89,21 +89,3 @@ def test_the_digest_depends_on_what_is_bound_and_on_the_key_alone() -> None:
     same: dict[str, Json] = {"a": ["x"], "b": 1}
     assert bind_digest(replace(BOUND, args=args), key=KEY) == bind_digest(replace(BOUND, args=same), key=KEY)
     assert bind_digest(BOUND, key=KEY) != bind_digest(BOUND, key=b"other")
-
-
-@pytest.mark.parametrize(
-    ("after_ms", "good"),
-    [(0, True), (VALID_FOR_MS, True), (VALID_FOR_MS + 1, False), (-1, False)],
-)
-def test_a_yes_lasts_ten_minutes(after_ms: int, good: bool) -> None:
-    given = Given()
-    given.note("d", now_ms=1_000_000)
-    assert given.spend("d", now_ms=1_000_000 + after_ms) is good
-
-
-def test_a_yes_is_good_once_and_for_its_own_call() -> None:
-    given = Given()
-    given.note("d", now_ms=0)
-    assert not given.spend("e", now_ms=1)
-    assert given.spend("d", now_ms=1)
-    assert not given.spend("d", now_ms=1)

@@ -169,6 +169,8 @@ def test_what_is_refused(text: str, message: str, hint: str | None) -> None:
             "1:8: not valid YAML while parsing a block mapping from line 1: did not find expected key, at 'y'",
             None,
         ),
+        ("a: {{ b['c'] }}", "1:5: a: a key must be text", 'quote a template: "{{ … }}"'),
+        ("- {{ b }}/{{ c }}", "1:4: [0]: a key must be text", 'quote a template: "{{ … }}"'),
         ("a: 'x", "1:6: not valid YAML while scanning a quoted scalar from line 1: ", None),
         ("a: [1,", "1:7: not valid YAML", None),
         ("a: ]", "1:4: not valid YAML: did not find expected node content, at ']'", None),

@@ -117,6 +117,11 @@ def test_problems_come_in_the_order_of_the_value() -> None:
     ]
 
 
+def test_of_many_allowed_words_the_first_are_listed() -> None:
+    (problem,) = schema.problems(99, {"enum": list(range(50))})
+    assert problem.message == f"found 99, allowed: {', '.join(map(str, range(24)))}, …"
+
+
 def test_problems_are_few() -> None:
     assert len(schema.problems(["x"] * 100_000, {"items": {"type": "integer"}})) == MOST_PROBLEMS
 

@@ -172,13 +172,13 @@ def test_what_has_no_real_path_says_why_at_once(world: World, tree: Path, text: 
         "/proc/self/root/etc/passwd",
         "/proc/self/cwd/file",
         "/proc/thread-self/cwd/file",
-        f"/proc/{os.getpid()}/root/etc/passwd",
-        f"/proc/{os.getpid()}/cwd/file",
-        f"/proc/{os.getpid()}/exe",
-        f"/proc/{os.getpid()}/fd/0",
-        f"/proc/{os.getpid()}/mem",
-        f"/proc/{os.getpid()}/environ",
-        f"/proc/{os.getpid()}/task/{os.getpid()}/cwd/file",
+        "/proc/{pid}/root/etc/passwd",
+        "/proc/{pid}/cwd/file",
+        "/proc/{pid}/exe",
+        "/proc/{pid}/fd/0",
+        "/proc/{pid}/mem",
+        "/proc/{pid}/environ",
+        "/proc/{pid}/task/{pid}/cwd/file",
         "/proc/1/root",
         "/proc/4194304/mem",  # no such process, yet
         "/proc/../proc/self/environ",
@@ -194,7 +194,7 @@ def test_no_path_leads_through_a_process(world: World, tree: Path, text: str) ->
     (tree / "ws/to_proc").symlink_to("/proc")
     (tree / "ws/to_process").symlink_to(f"/proc/{os.getpid()}")
     (tree / "ws/magic").symlink_to("/proc/self/cwd")
-    problem = world.path(text, argument="path", access=Access.READ).problem
+    problem = world.path(text.format(pid=os.getpid()), argument="path", access=Access.READ).problem
     assert problem is not None
     assert "proc" in problem
 

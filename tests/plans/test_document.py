@@ -155,6 +155,10 @@ FAULTS = [
     ),
     ("variables: {a: '{{ b }}', b: 1}\nsteps: [{tool: t}]", 3001, "1:16", "the variable `b` is set later", "in order"),
     ("variables: {a: '{{ a }}'}\nsteps: [{tool: t}]", 3001, "1:16", "the variable `a` is set later", None),
+    (
+        "inputs: {a: {type: string}}\nvariables: {a: '{{ a }}'}\nsteps: [{tool: t}]",
+        *(3001, "2:16", "the variable `a` is set later", "write inputs.a"),
+    ),
     ("steps: [{tool: t, args: {a: '{{ item }}'}}]", 3001, "1:29", "`item` is there only", None),
     ("steps: [{tool: t, foreach: '{{ item }}'}]", 3001, "1:28", "`item` is there only", None),
     ("steps: [{tool: t, args: {a: '{{ run.idd }}'}}]", 3001, "1:29", "`run` has no 'idd'", "did you mean id?"),

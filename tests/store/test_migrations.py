@@ -13,9 +13,7 @@ from journals import START, end, intent, open_store, outcome, recorded_run, refu
 
 from capsule.store.migrations import MIGRATIONS, migrate, schema_version
 
-PUBLISHED = [
-    "?",
-]
+PUBLISHED = ["d2dd77e268ff0d05fad551e82c66d65ac60aa9e69a4080cb69216d7d375cc607"]
 
 
 @pytest.fixture

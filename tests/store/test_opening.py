@@ -144,6 +144,17 @@ def test_what_is_not_ours_is_refused_and_left_as_it_is(
     assert set(after) - set(before) <= {"runs.db-shm"}  # what SQLite makes of a -wal that was left
 
 
+def test_an_older_form_is_brought_up_to_date_by_who_may_write(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as db:
+        db.execute(f"PRAGMA application_id = {int.from_bytes(b'CPSL')}")
+    before = beside(path)
+    with pytest.raises(StorageError, match=r"older form \[5001\]"):
+        open_store(path, readonly=True)
+    assert beside(path) == before
+    run_id = recorded_run(open_store(path))
+    assert open_store(path, readonly=True).find("last") == run_id
+
+
 def test_no_file_and_no_wish_to_make_one(path: Path) -> None:
     for options in ({"create": False}, {"readonly": True}):
         with pytest.raises(StorageError, match=r"no journal at .*runs\.db \[5001\]"):

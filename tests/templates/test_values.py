@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import json
 import tracemalloc
 
 import pytest
@@ -25,6 +25,8 @@ SCOPE: dict[str, Json] = {
     "template": "{{ one }}",
     "python": "__class__",
     "format": "{0.__class__} %s",
+    "deep": json.loads("[" * 300 + "]" * 300),
+    "long": "x" * 1_100_000,
 }
 
 
@@ -181,6 +183,9 @@ def test_a_value_without_templates_is_given_back_itself() -> None:
         ('{{ \'{"a":1,"a":2}\'|from_json }}', "a key twice"),
         ("{{ one|from_json }}", "takes text, found a number"),
         ("{{ ['a']|urlencode }}", "pairs"),
+        ("{{ (word ~ ' ')|urlencode|replace('%', '{{')|from_json }}", "not JSON"),
+        ("{{ deep }}", "nested deeper than 200 levels"),
+        ("{{ long|urlencode }}", "at most 1024 KiB"),
         (r"{{ '\ud800'|urlencode }}", "surrogate"),
         ("{{ '12345678901234567890'|int }}", "not kept exactly"),
         ("{{ word|extract_github_owner }}", "names no GitHub repository"),
@@ -221,6 +226,8 @@ def test_an_error_names_its_place_in_the_value() -> None:
         ("object|first ~ object|last ~ list|first ~ word|last", "aitems3e"),
         ("object.b|tojson", '{"tag name": "v1"}'),
         ("{'b': 1.0, 'a': \"<é'\"}|tojson", '{"a": "<é\'", "b": 1}'),
+        ("[1, 2,]|join('-',)", "1-2"),
+        ("{'a': 1,}|length", 1),
         ("[1]|tojson(indent=2)", "[\n  1\n]"),
         ("'a b/ü&'|urlencode", "a%20b/%C3%BC%26"),
         ("{'q': 'a b', 'n': 1}|urlencode", "n=1&q=a+b"),
@@ -314,13 +321,13 @@ def test_what_grows_beyond_16_mib_is_refused_before_it_is_there(value: Json) -> 
     }
     template = compile_value(value)
     tracemalloc.start()
-    began = time.perf_counter()
-    with pytest.raises(PlanError) as caught:
-        template.render(scope)
+    try:
+        with pytest.raises(PlanError) as caught:
+            template.render(scope)
+        assert tracemalloc.get_traced_memory()[1] < 5 * MAX_RESULT
+    finally:
+        tracemalloc.stop()
     assert caught.value.code == 3003
-    assert tracemalloc.get_traced_memory()[1] < 5 * MAX_RESULT
-    assert time.perf_counter() - began < 20
-    tracemalloc.stop()
 
 
 def test_the_largest_tool_output_passes() -> None:

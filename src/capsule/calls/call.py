@@ -53,6 +53,8 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallError:
+    """Why a call was denied or failed, as data: the same tree as `capsule.errors`."""
+
     code: int
     message: str
     hint: str | None = None

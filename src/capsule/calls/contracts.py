@@ -81,6 +81,8 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
+    """What an approver says, and in whose name."""
+
     approved: bool
     by: str  # terminal, --approve all, no approver, …
     reason: str | None = None

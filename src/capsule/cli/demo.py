@@ -35,7 +35,8 @@ def add_to(app: typer.Typer) -> None:
 def demo(
     *,
     directory: Annotated[
-        Path | None, typer.Option("--dir", metavar="DIR", help="Keep everything here; a directory that is new or empty.")
+        Path | None,
+        typer.Option("--dir", metavar="DIR", help="Keep everything here; a directory that is new or empty."),
     ] = None,
 ) -> None:
     """See an allowed step, a denied one, the report and the check of the journal.

@@ -13,5 +13,9 @@ def journal(db: Path | None) -> Store:
     return open_journal(db if db is not None else settings().db)
 
 
+def find_id(store: Store, reference: str) -> str:
+    return store.find(reference, workdir=Path.cwd().resolve() if reference == "last" else None)
+
+
 def find_run(store: Store, reference: str) -> Run:
-    return store.run(store.find(reference, workdir=Path.cwd().resolve() if reference == "last" else None))
+    return store.run(find_id(store, reference))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,7 @@ Options:
   --version             Print the version.
   --debug               Show tracebacks.
   --install-completion  Complete commands and options in this shell.
-  --show-completion     Print the completion script.
+  --show-completion     Print the completion script; of another shell: `--show-completion zsh`.
   --help                This list; `capsule COMMAND --help` for one command.
 """
 
@@ -36,14 +37,18 @@ def start(words: list[str]) -> int:
     """Run one command line and return its exit code."""
     debug = words[:1] == ["--debug"]
     words = words[1:] if debug else words
-    if words in ([], ["--help"], ["-h"], ["help"]):
+    if _COMPLETE in os.environ:  # first: a shell that completes gives no words at all
+        return _finish(COMMANDS, words, debug=debug)
+    if words[:1] == ["help"]:
+        words = [*words[1:], "--help"]
+    if not words or words[0] in ("--help", "-h"):
         sys.stdout.write(_help())
         return 0 if words else EXIT_USAGE
-    if _COMPLETE in os.environ or words[0] in ("--install-completion", "--show-completion"):
-        return _finish(_whole_app(), words, debug=debug)
+    if words[0] in ("--install-completion", "--show-completion"):
+        return _complete(words, debug=debug)
     if words[0] not in COMMANDS:
         return _unknown(words[0])
-    return _finish(_app_of(words[0]), words, debug=debug)
+    return _finish((words[0],), words, debug=debug)
 
 
 def _help() -> str:
@@ -52,20 +57,40 @@ def _help() -> str:
     return _GLOBAL_HELP.format(commands="\n".join(lines))
 
 
+def _complete(words: list[str], *, debug: bool) -> int:
+    """Typer finds out which shell this is; the script of another one is asked for by its name."""
+    if words[0] == "--show-completion" and len(words) > 1:
+        os.environ[_COMPLETE] = f"source_{words[1]}"
+    elif len(words) > 1:
+        sys.stderr.write(f"capsule: {words[0]} takes no word: call it from the shell that is to complete\n")
+        return EXIT_USAGE
+    return _finish(COMMANDS, words[:1], debug=debug)
+
+
 def _unknown(word: str) -> int:
     from capsule.documents import suggest  # noqa: PLC0415 - only a mistake needs it
 
     near = suggest(word, COMMANDS)
     hint = f"did you mean `capsule {near}`?" if near else "`capsule --help` lists the commands"
-    sys.stderr.write(f"capsule: no command {word!r}; {hint}\n")
+    what = "option" if word.startswith("-") else "command"
+    sys.stderr.write(f"capsule: no {what} {word!r}; {hint}\n")
     return EXIT_USAGE
 
 
-def _app_of(*names: str, completion: bool = False) -> typer.Typer:
-    """A Typer application of these commands; each module has `add_to(app)`."""
-    import typer  # noqa: PLC0415 - 40 ms that `--help` and `--version` do not need
+def _finish(names: Iterable[str], words: list[str], *, debug: bool) -> int:
+    from capsule.cli.outermost import guarded  # noqa: PLC0415 - 40 ms that `--help` and `--version` do not need
 
-    app = typer.Typer(name="capsule", add_completion=completion, rich_markup_mode=None, pretty_exceptions_enable=False)
+    def command() -> object:
+        return _app_of(names)(args=words, prog_name="capsule", standalone_mode=False)
+
+    return guarded(command, debug=debug, as_json="--json" in words)
+
+
+def _app_of(names: Iterable[str]) -> typer.Typer:
+    """A Typer application of these commands; each module has `add_to(app)`."""
+    import typer  # noqa: PLC0415 - see above
+
+    app = typer.Typer(name="capsule", rich_markup_mode=None, pretty_exceptions_enable=False)
     app.callback()(_nothing)  # so that one command is still a sub-command
     for name in names:
         import_module(COMMANDS[name].module).add_to(app)
@@ -74,13 +99,3 @@ def _app_of(*names: str, completion: bool = False) -> typer.Typer:
 
 def _nothing() -> None:
     """The gate between an agent and a machine."""
-
-
-def _whole_app() -> typer.Typer:
-    return _app_of(*COMMANDS, completion=True)
-
-
-def _finish(app: typer.Typer, words: list[str], *, debug: bool) -> int:
-    from capsule.cli.outermost import guarded  # noqa: PLC0415 - see above
-
-    return guarded(lambda: app(args=words, prog_name="capsule"), debug=debug)

@@ -7,8 +7,13 @@ import sys
 import traceback
 from collections.abc import Callable
 
+from typer.exceptions import TyperException
+
+from capsule.canon import Json
+from capsule.cli.output import print_json
 from capsule.errors import CapsuleError
 from capsule.screen import printable
+from capsule.settings import Settings
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -25,32 +30,59 @@ def exit_code_of(error: CapsuleError) -> int:
     return _BY_CODE.get(error.code, _BY_FAMILY.get(error.code // 1000, EXIT_FAILED))
 
 
-def guarded(command: Callable[[], object], *, debug: bool) -> int:
+def guarded(command: Callable[[], object], *, debug: bool, as_json: bool) -> int:
+    """Run a command; what it raises is told on standard error, and with `--json` as the one document too."""
     try:
-        command()
+        code = command()
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else EXIT_FAILED
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains again at exit
-        return EXIT_FAILED
+        raise
+    except TyperException as error:
+        return _misused(error, as_json=as_json)
     except CapsuleError as error:
-        if debug:
-            traceback.print_exc()
-        complain(error)
-        return exit_code_of(error)
+        return _failed(error, debug=debug, as_json=as_json)
     except Exception as error:  # noqa: BLE001 - the outermost edge of a door
-        if debug:
-            traceback.print_exc()
-        hint = "run it again with `capsule --debug …` and report what it prints"
-        complain(CapsuleError(9001, f"unexpected {type(error).__name__}: {error}", hint=hint))
-        return EXIT_FAILED
-    return 0
+        hint = "run it again as `capsule --debug …` and report what it prints"
+        unexpected = CapsuleError(9001, f"unexpected {type(error).__name__}: {error}", hint=hint)
+        return _failed(unexpected, debug=debug, as_json=as_json)
+    return code if isinstance(code, int) else 0
 
 
-def complain(error: CapsuleError) -> None:
+def _failed(error: CapsuleError, *, debug: bool, as_json: bool) -> int:
     """One message; the hint on a line of its own."""
+    if debug or _wants_tracebacks():
+        traceback.print_exc()
     sys.stderr.write(f"capsule: {printable(str(error))}\n")
     if error.hint:
         sys.stderr.write(f"  hint: {printable(error.hint)}\n")
+    if as_json:
+        _print_error(error.code, error.kind, error.message, error.hint)
+    return exit_code_of(error)
+
+
+def _wants_tracebacks() -> bool:
+    try:
+        return Settings.load(os.environ).debug
+    except CapsuleError:
+        return False
+
+
+def _misused(error: TyperException, *, as_json: bool) -> int:
+    """A mistake on the command line itself; a group without a command comes as its own help."""
+    message = error.format_message().replace("Value error, ", "")
+    sys.stderr.write(message + "\n" if message.startswith("Usage:") else f"capsule: {printable(message)}\n")
+    context = getattr(error, "ctx", None)
+    hint = f"`{context.command_path} --help` shows what it takes" if context else None
+    if hint and not message.startswith("Usage:"):
+        sys.stderr.write(f"  hint: {hint}\n")
+    if as_json:
+        _print_error(None, "usage_error", message, hint)
+    return EXIT_USAGE
+
+
+def _print_error(code: int | None, kind: str, message: str, hint: str | None) -> None:
+    error: dict[str, Json] = {"code": code, "kind": kind, "message": message, "hint": hint}
+    print_json({"error": error})

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
-from capsule.calls import Effect, LayerState, RunState, Source, ToolCall, World
+from capsule.calls import Decision, Effect, LayerState, RunState, Source, ToolCall, World
 from capsule.canon import Json
-from capsule.cli.options import AsJson, Workdir, settings
+from capsule.cli.options import AsJson, settings
 from capsule.cli.outermost import EXIT_DENIED, EXIT_FAILED
 from capsule.cli.output import coloured, print_json, print_line
-from capsule.cli.words import call_arguments
+from capsule.cli.words import TakesArgv, call_arguments
+from capsule.documents import check as check_document
 from capsule.documents import load_text
 from capsule.errors import PlanError, ToolError
 from capsule.gate import disk_world
@@ -29,8 +30,19 @@ app = typer.Typer(
     name="policy", help="Check a policy, ask it, and test it.", no_args_is_help=True, rich_markup_mode=None
 )
 
+_CALL_SCHEMA: Mapping[str, Json] = {
+    "type": "object",
+    "properties": {"tool": {"type": "string"}, "args": {"type": "object"}},
+    "required": ["tool"],
+    "additionalProperties": False,
+}
+
 File = Annotated[Path, typer.Argument(metavar="POLICY", help="The policy (YAML or JSON).")]
 PolicyOption = Annotated[Path, typer.Option("--policy", metavar="FILE", help="The policy (YAML or JSON).")]
+PaperWorkdir = Annotated[
+    Path | None,
+    typer.Option("--workdir", metavar="DIR", help="Where relative paths hang from. [default: /workdir; on disk, .]"),
+]
 OnDisk = Annotated[bool, typer.Option("--on-disk", help="Follow links and find programs on this machine.")]
 ExitCode = Annotated[bool, typer.Option("--exit-code", help="Exit 3 when something is denied.")]
 Tainted = Annotated[bool, typer.Option("--tainted", help="Decide as after a result from outside.")]
@@ -59,15 +71,16 @@ def check(policy: File, *, as_json: AsJson = False) -> None:
     print_line(f"{printable(str(policy))}: valid, {len(loaded.rules.rules)} rules, {len(remarks)} remarks")
 
 
-@app.command(name="explain")
-def explain_call(
-    tool: Annotated[str, typer.Argument(help="The tool, as in fs.read.")],
+@app.command(name="explain", cls=TakesArgv)
+def explain_call(  # noqa: PLR0913 - each is an option of the contract
+    tool: Annotated[str, typer.Argument(metavar="TOOL", help="The tool, as in fs.read.")],
     words: Annotated[
-        list[str] | None, typer.Argument(metavar="[k=v | k:=JSON …] [-- ARGV …]", help="The arguments of the call.")
+        list[str] | None,
+        typer.Argument(metavar="K=V", help="Arguments of the call: NAME=TEXT or NAME:=JSON; behind --, a command."),
     ] = None,
     *,
     policy: PolicyOption,
-    workdir: Workdir = Path(),
+    workdir: PaperWorkdir = None,
     on_disk: OnDisk = False,
     tainted: Tainted = False,
     source: SourceOption = Source.API,
@@ -92,12 +105,15 @@ def explain_call(
 
 
 @contextmanager
-def _world(policy: Policy, workdir: Path, *, on_disk: bool) -> Iterator[World]:
-    """On paper, unless the disk is asked for; a workdir that is not named is `/workdir` there."""
+def _world(policy: Policy, workdir: Path | None, *, on_disk: bool) -> Iterator[World]:
+    """On paper, unless the disk is asked for."""
     if not on_disk:
-        yield on_paper(workdir.absolute() if workdir != Path() else None)
+        yield on_paper(workdir.absolute() if workdir else None)
         return
-    with disk_world(settings(), workdir, in_use=(policy.file,) if policy.file else ()) as (world, _):
+    with disk_world(settings(), (workdir or Path()).absolute(), in_use=(policy.file,) if policy.file else ()) as (
+        world,
+        _,
+    ):
         yield world
 
 
@@ -122,7 +138,7 @@ def decide_calls(
     calls: Annotated[
         Path, typer.Option("--calls", metavar="FILE", help="One call a line as JSON; - for standard input.")
     ],
-    workdir: Workdir = Path(),
+    workdir: PaperWorkdir = None,
     on_disk: OnDisk = False,
     source: SourceOption = Source.API,
     exit_code: ExitCode = False,
@@ -132,7 +148,7 @@ def decide_calls(
     Example: capsule policy decide --policy policy.yaml --calls calls.jsonl
     """
     loaded = Policy.load(policy)
-    asked = (_call(text, f"{calls}:{line}", source) for line, text in enumerate(_lines(calls), start=1))
+    asked = (_call(text, calls, line, source) for line, text in _lines(calls))
     denied = 0
     with _world(loaded, workdir, on_disk=on_disk) as world:
         for decision in _decisions(loaded, world, asked):
@@ -150,7 +166,14 @@ def _decisions(policy: Policy, world: World, calls: Iterable[ToolCall]) -> Itera
         try:
             concrete = policy.concrete(call, world)
         except ToolError as error:
-            yield {"effect": "deny", "code": error.code, "kind": error.kind, "rule": None, "reason": error.message}
+            refused = Decision(
+                effect=Effect.DENY,
+                code=error.code,
+                reason=error.message,
+                suggestion=error.hint,
+                resolved=world.resolved,
+            )
+            yield refused.as_json()
             continue
         decision = decide((layer,), concrete, state)
         if decision.effect is not Effect.DENY:
@@ -158,29 +181,36 @@ def _decisions(policy: Policy, world: World, calls: Iterable[ToolCall]) -> Itera
         yield decision.as_json()
 
 
-def _lines(file: Path) -> Iterator[str]:
-    if str(file) == "-":
-        yield from (line for line in sys.stdin if line.strip())
-        return
+def _lines(file: Path) -> Iterator[tuple[int, str]]:
+    """The lines that are not empty, with their numbers."""
     try:
-        with file.open(encoding="utf-8") as stream:
-            yield from (line for line in stream if line.strip())
+        with nullcontext(sys.stdin) if str(file) == "-" else file.open(encoding="utf-8") as stream:
+            yield from ((number, line.rstrip()) for number, line in enumerate(stream, start=1) if line.strip())
     except (OSError, UnicodeDecodeError) as error:
-        raise PlanError(
-            3001, f"{file}: cannot be read: {error}", hint="give a file with one JSON call a line"
-        ) from error
+        reason = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else error.strerror
+        hint = "give a file with one JSON call a line"
+        raise PlanError(3001, f"{file}: cannot be read: {reason}", hint=hint) from error
 
 
-def _call(text: str, name: str, source: Source) -> ToolCall:
+def _call(text: str, file: Path, line: int, source: Source) -> ToolCall:
+    name = "<stdin>" if str(file) == "-" else str(file)
+    try:
+        return _read_call(text, name, source)
+    except PlanError:
+        return _read_call("\n" * (line - 1) + text, name, source)  # fails as well, and names the place in the file
+
+
+def _read_call(text: str, name: str, source: Source) -> ToolCall:
     document = load_text(text, name=name, kind="call", format="json")
-    value = document.value
-    if not isinstance(value, dict) or not isinstance(value.get("tool"), str) or set(value) - {"tool", "args"}:
-        raise document.error((), 'a call is {"tool": NAME, "args": {…}}')
-    return ToolCall(tool=value["tool"], args=value.get("args", {}), source=source)
+    check_document(document, _CALL_SCHEMA)
+    value = cast("Mapping[str, Json]", document.value)
+    return ToolCall(
+        tool=cast("str", value["tool"]), args=cast("Mapping[str, Json]", value.get("args", {})), source=source
+    )
 
 
 @app.command()
-def test(policy: File, *, as_json: AsJson = False) -> None:
+def test(policy: File, *, as_json: AsJson = False) -> None:  # noqa: PT028 - a command, not a test
     """Decide the policy's own examples and tests on paper; exit 1 when one does not hold.
 
     Example: capsule policy test policy.yaml

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 
-from capsule.calls import ToolResult
+from capsule.calls import Status, ToolResult
 from capsule.cli.output import coloured, is_plain
 from capsule.gate import Step
 from capsule.report import ICONS
@@ -32,8 +33,9 @@ class Progress:
         self.stop()
         icon, colour = ICONS[result.status.value]
         error = f"  {result.error.code} {printable(result.error.message)}" if result.error else ""
-        self._out.write(f"{coloured(icon, colour, stream=self._out)} {printable(step.id)}  {printable(tool)}{error}\n")
-        self._out.flush()
+        self._write(f"{coloured(icon, colour, stream=self._out)} {printable(step.id)}  {printable(tool)}{error}\n")
+        if result.status is Status.ERROR and result.error and result.error.hint:
+            self._write(f"    hint: {printable(result.error.hint)}\n")
 
     def waiting(self, step: Step, left_ms: int) -> None:
         self._status(f"⏳ {printable(step.id)} waits {left_ms / 1000:.0f} s for its rate")
@@ -41,13 +43,17 @@ class Progress:
     def stop(self) -> None:
         """Take the live line away, so that something else can be written."""
         if self._shown:
-            self._out.write(_CLEAR_LINE)
-            self._out.flush()
+            self._write(_CLEAR_LINE)
             self._shown = False
 
     def _status(self, text: str) -> None:
         if not self._live:
             return
-        self._out.write(f"{_CLEAR_LINE}{text}")
-        self._out.flush()
+        self._write(f"{_CLEAR_LINE}{text}")
         self._shown = True
+
+    def _write(self, text: str) -> None:
+        """A viewer that goes away must not end a run."""
+        with suppress(OSError, ValueError):
+            self._out.write(text)
+            self._out.flush()

@@ -31,6 +31,8 @@ def terminal_approver(*, before: Callable[[], None]) -> Approver:
             return Answer(approved=False, by="no terminal", reason="there is no terminal to ask on")
         try:
             return _ask(handle, question)
+        except (OSError, termios.error):
+            return Answer(approved=False, by="terminal", reason="the terminal is gone")
         finally:
             os.close(handle)
 

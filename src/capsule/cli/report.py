@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 
@@ -41,8 +43,19 @@ def report(
     if output is None:
         print_json(built) if wants_json else show_lines(console_lines(built))
         return
-    with output.open("w", encoding="utf-8") as stream:
+    with _writing(output, not_over=store.path) as stream:
         if wants_json:
             stream.write(json.dumps(built, ensure_ascii=False, indent=2) + "\n")
         else:
             show_lines(console_lines(built), stream)
+
+
+@contextmanager
+def _writing(output: Path, *, not_over: Path) -> Iterator[TextIO]:
+    if output.resolve() == not_over:
+        raise typer.BadParameter(f"{output} is the journal itself", param_hint="-o")
+    try:
+        with output.open("w", encoding="utf-8") as stream:
+            yield stream
+    except OSError as error:
+        raise typer.BadParameter(f"{output} cannot be written: {error.strerror}", param_hint="-o") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -67,7 +68,12 @@ def run(  # noqa: PLR0913 - each is an option of the contract
         _foresee(loaded, values, opening, as_json=as_json)
         return
     signal.signal(signal.SIGTERM, _interrupt)
-    outcome = run_plan(loaded, values, opening, watcher=progress, fail_fast=fail_fast)
+    try:
+        outcome = run_plan(loaded, values, opening, watcher=progress, fail_fast=fail_fast)
+    except KeyboardInterrupt:
+        progress.stop()
+        sys.stderr.write("capsule: interrupted; `capsule report last` shows how far it came\n")
+        raise
     _show(outcome, opening, as_json=as_json)
     code = _exit_code(outcome)
     if code:
@@ -102,6 +108,8 @@ def _show(outcome: PlanOutcome, opening: Opening, *, as_json: bool) -> None:
         print_json({"run_id": outcome.run_id, "status": outcome.status.value, **report})
     else:
         show_lines(summary_lines(report))
+        journal = f" --db {printable(str(opening.db))}" if opening.db else ""
+        print_line(coloured(f"each step: capsule report {outcome.run_id[-8:]}{journal}", "dim"))
 
 
 def _exit_code(outcome: PlanOutcome) -> int:

@@ -25,7 +25,7 @@ def add_to(app: typer.Typer) -> None:
     app.command()(schema)
 
 
-def schema(kind: Annotated[Kind, typer.Argument(help="Which document.")]) -> None:
+def schema(kind: Annotated[Kind, typer.Argument(metavar="KIND", help="plan, policy, report or floor.")]) -> None:
     """Print a document's JSON Schema, for editors and checkers; `floor` prints what holds for every rule.
 
     Example: capsule schema policy

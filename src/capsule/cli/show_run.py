@@ -9,7 +9,7 @@ from capsule.cli.options import AsJson, Db, RunReference
 from capsule.cli.output import print_json
 from capsule.cli.show import show_lines
 from capsule.gate import now_ms
-from capsule.report import build_report, run_lines
+from capsule.report import build_report, end_lines, run_lines
 
 
 def add_to(app: typer.Typer) -> None:
@@ -24,3 +24,4 @@ def show_run(run: RunReference, *, db: Db = None, as_json: AsJson = False) -> No
         print_json({"run": report["run"], "steps": report["steps"]})
         return
     show_lines(run_lines(report))
+    show_lines(end_lines(report))

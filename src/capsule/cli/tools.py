@@ -11,14 +11,14 @@ from capsule.cli.options import AsJson
 from capsule.cli.output import coloured, print_json, print_line
 from capsule.gate import tool_definition, tool_definitions
 
-app = typer.Typer(name="tools", help="The tools a call can name.", no_args_is_help=True, rich_markup_mode=None)
+
+def add_to(app: typer.Typer) -> None:
+    tools = typer.Typer(name="tools", help="The tools a call can name.", no_args_is_help=True, rich_markup_mode=None)
+    tools.command(name="list")(list_tools)
+    tools.command()(show)
+    app.add_typer(tools)
 
 
-def add_to(parent: typer.Typer) -> None:
-    parent.add_typer(app)
-
-
-@app.command(name="list")
 def list_tools(*, as_json: AsJson = False) -> None:
     """List the tools, with what each does."""
     definitions = tool_definitions()
@@ -30,8 +30,7 @@ def list_tools(*, as_json: AsJson = False) -> None:
         print_line(f"{name} {definition.side_effect_class.value:<6} {definition.description}")
 
 
-@app.command()
-def show(name: Annotated[str, typer.Argument(help="The tool.")], *, as_json: AsJson = False) -> None:
+def show(name: Annotated[str, typer.Argument(metavar="NAME", help="The tool.")], *, as_json: AsJson = False) -> None:
     """Show one tool: its arguments, what of them a policy guards, its defaults.
 
     Example: capsule tools show fs.read

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from capsule.canon import Json
-from capsule.cli.journal import journal
+from capsule.cli.journal import find_id, journal
 from capsule.cli.options import AsJson, Db
 from capsule.cli.outermost import EXIT_INTEGRITY
 from capsule.cli.output import coloured, print_json, print_line
@@ -41,7 +41,7 @@ def verify(
     if head is not None and not _HEAD.fullmatch(head):
         raise typer.BadParameter("a head is 64 lower-case hexadecimal digits", param_hint="--head")
     store = journal(db)
-    checked = store.verify(store.find(run) if run is not None else None, head=head)
+    checked = store.verify(find_id(store, run) if run is not None else None, head=head)
     if as_json:
         print_json(_json(checked))
     else:
@@ -75,7 +75,8 @@ def _print(checked: Verification) -> None:
     if checked.problem:
         print_line(f"{coloured('✗', 'red')} {printable(checked.problem)}")
     broken = sum(not check.ok for check in checked.checks)
-    print_line(f"{len(checked.checks)} runs, {broken} broken")
+    count = len(checked.checks)
+    print_line(f"{count} {'run' if count == 1 else 'runs'}, {broken} broken")
 
 
 def _line(check: ChainCheck) -> str:

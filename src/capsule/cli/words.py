@@ -2,43 +2,48 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
+from typing import Any
+
+from typer.core import TyperCommand
 
 from capsule.calls import BUILTIN, Guard
 from capsule.canon import Json
-from capsule.documents import load_text
-from capsule.errors import ToolError
+from capsule.documents import load_text, shown
+from capsule.errors import PlanError, ToolError
+
+
+class TakesArgv(TyperCommand):
+    """The parser takes one `--` away; the one that parts a call's command from its other arguments must stay."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        where = args.index("--") if "--" in args else len(args)
+        return super().parse_args(ctx, args[:where] + args[where : where + 1] + args[where:])
 
 
 def call_arguments(tool: str, words: Sequence[str]) -> dict[str, Json]:
     """What follows `--` is the command of a tool that takes one."""
-    named, argv = _split(words)
-    args = dict(_argument(word) for word in named)
-    if argv:
-        definition = BUILTIN.get(tool)
-        takers = [name for name, guard in definition.guards.items() if guard is Guard.COMMAND] if definition else []
-        args[takers[0] if takers else "command"] = argv
+    where = words.index("--") if "--" in words else len(words)
+    args = dict(_argument(word) for word in words[:where])
+    if argv := list(words[where + 1 :]):
+        args[_command_of(tool)] = argv
     return args
 
 
-def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """A word without `=` begins the argv: the command line's own `--` is already taken away when it comes first."""
-    for index, word in enumerate(words):
-        if word == "--":
-            return list(words[:index]), list(words[index + 1 :])
-        if "=" not in word:
-            return list(words[:index]), list(words[index:])
-    return list(words), []
+def _command_of(tool: str) -> str:
+    definition = BUILTIN.get(tool)
+    takers = [name for name, guard in definition.guards.items() if guard is Guard.COMMAND] if definition else []
+    return takers[0] if takers else "command"
 
 
 def _argument(word: str) -> tuple[str, Json]:
-    name, _, value = word.partition("=")
+    name, equals, value = word.partition("=")
+    if not equals:
+        hint = f"write NAME={word}, or put a command behind --: -- {word} …"
+        raise ToolError(2002, f"found {shown(word)}, allowed: NAME=TEXT or NAME:=JSON", hint=hint)
     if not name.endswith(":"):
         return name, value
     try:
         return name[:-1], load_text(value, name=name[:-1], kind="argument", format="json").value
-    except ValueError as error:
-        raise ToolError(
-            2002, f"{name[:-1]}: not JSON: {error}", hint=f"write {name[:-1]}={json.dumps(value)}"
-        ) from error
+    except PlanError as error:
+        raise ToolError(2002, f"{error.message}", hint=f"for text write {name[:-1]}={value}") from error

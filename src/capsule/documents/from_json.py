@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from capsule.canon import MAX_INTEGER, Json
-from capsule.documents.tokens import MAX_DEPTH, Refused, Token, Unreadable, build, too_deep
+from capsule.documents.tokens import MAX_DEPTH, Refused, Token, Unreadable, build, checked_text, too_deep
 from capsule.documents.wording import shown
 
 # A string that never ends runs to the end of the text, so that no scan looks at anything twice.
@@ -97,12 +97,7 @@ def _scalar(word: str, offset: int) -> Json:
     except _Suspect:
         allowed = "integers up to ±(2^53-1)" if word.lstrip("-").isdecimal() else "finite numbers"
         raise Refused(f"found {word:.60}, allowed: {allowed}", offset, hint="give it as text") from None
-    if isinstance(found, str) and not found.isascii():
-        try:
-            found.encode()
-        except UnicodeEncodeError:
-            raise Refused("half of a surrogate pair is not text", offset) from None
-    return found
+    return checked_text(found, offset) if isinstance(found, str) else found
 
 
 def _explained(text: str, error: json.JSONDecodeError) -> Unreadable:

@@ -22,7 +22,7 @@ from yaml.events import (
 )
 
 from capsule.canon import MAX_INTEGER, Json
-from capsule.documents.tokens import Refused, Token, Unreadable
+from capsule.documents.tokens import Refused, Token, Unreadable, checked_text
 from capsule.documents.wording import shown
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # 7 times faster, where PyYAML was built with libyaml
@@ -54,7 +54,6 @@ _SPECIAL = {
 }
 _WORD = re.compile(r"[^\s,\]}]{1,60}")
 _BEGAN_EARLIER = frozenset(f"while scanning {what}" for what in ("an alias", "an anchor", "a tag", "a directive"))
-_BARE_TEMPLATE = re.compile(r"(?:^|[:,\[-])[ \t]*\{\{")
 
 
 def yaml_tokens(text: str) -> Iterator[Token]:
@@ -98,7 +97,7 @@ def _scalar(text: str, event: Any) -> Token:
         raise _special(text, offset)
     value: str = event.value
     if not event.implicit[0]:
-        return "scalar", value, offset
+        return "scalar", checked_text(value, offset), offset
     if value in _WORDS:
         return "scalar", _WORDS[value], offset
     if value == "<<":
@@ -183,9 +182,6 @@ def _found(text: str, offset: int) -> str:
 
 
 def _hint(text: str, offset: int) -> str | None:
-    line = text[text.rfind("\n", 0, offset) + 1 :].partition("\n")[0]
-    if _BARE_TEMPLATE.search(line):
-        return 'quote a value that begins with a template: "{{ … }}"'
     if text[offset : offset + 1] == "\t":
         return "indent with spaces, not with tabs"
     if text[offset : offset + 1] == ":":

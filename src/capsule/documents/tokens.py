@@ -42,6 +42,16 @@ class Repeated(Refused):
         self.key = key
 
 
+def checked_text(text: str, offset: int) -> str:
+    """What an escape such as \\ud800 makes is refused, where the reader in use lets it through."""
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise Refused("half of a surrogate pair is not text", offset) from None
+    return text
+
+
 def build(tokens: Iterable[Token]) -> Json:
     root: list[Json] = []
     inside: _Container = root

@@ -26,7 +26,7 @@ _MEANING: Mapping[int, tuple[str, str | None]] = {
 }
 
 
-def shown(grant: FileGrant) -> str:
+def grant_path(grant: FileGrant) -> str:
     """The granted path as a person would write it."""
     path = "/".join(grant.components)
     return (path or ".") if grant.anchor == "workdir" else "/" + path
@@ -34,7 +34,7 @@ def shown(grant: FileGrant) -> str:
 
 def failure(error: OSError, act: str, grant: FileGrant) -> CapsuleError:
     """`act` is the verb of the sentence: read, write, list."""
-    path = shown(grant)
+    path = grant_path(grant)
     if error.errno in LINK_APPEARED:
         return link_appeared(grant)
     code = error.errno or 0
@@ -45,6 +45,6 @@ def failure(error: OSError, act: str, grant: FileGrant) -> CapsuleError:
 def link_appeared(grant: FileGrant) -> PolicyDenied:
     return PolicyDenied(
         1001,
-        f"{shown(grant)} is not what was decided on: a link lies on its way now",
+        f"{grant_path(grant)} is not what was decided on: a link lies on its way now",
         hint="something changes these files while they are used; call again when they stand still",
     )

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from capsule.calls import Components, Entry, FileGrant, Listing
 from capsule.effects.anchors import Anchors
-from capsule.effects.failures import LINK_APPEARED, failure, shown
+from capsule.effects.failures import LINK_APPEARED, failure, grant_path
 from capsule.errors import ToolError
 from capsule.policy.globs import Glob, compile_glob
 
@@ -43,7 +43,7 @@ def list_entries(
         finally:
             os.close(root)
     except NotADirectoryError:
-        raise ToolError(2003, f"{shown(grant)} is not a directory", hint="use fs.read for a file") from None
+        raise ToolError(2003, f"{grant_path(grant)} is not a directory", hint="use fs.read for a file") from None
     except OSError as error:
         raise failure(error, "list", grant) from error
 

@@ -7,7 +7,7 @@ import stat
 
 from capsule.calls import Chunk, FileGrant
 from capsule.effects.anchors import Anchors
-from capsule.effects.failures import failure, shown
+from capsule.effects.failures import failure, grant_path
 from capsule.errors import ToolError
 
 FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY  # a FIFO or a terminal must not hold the call up
@@ -46,7 +46,7 @@ def only_regular(status: os.stat_result, grant: FileGrant) -> None:
     if kind != stat.S_IFREG:
         raise ToolError(
             2003,
-            f"{shown(grant)} is {_KINDS.get(kind, 'not a file')}; only regular files are read and written",
+            f"{grant_path(grant)} is {_KINDS.get(kind, 'not a file')}; only regular files are read and written",
             hint="use fs.list" if kind == stat.S_IFDIR else None,
         )
 

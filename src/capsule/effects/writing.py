@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from capsule.calls import Clock, FileGrant, Written
 from capsule.effects.anchors import Anchors
 from capsule.effects.beneath import DIRECTORY
-from capsule.effects.failures import failure, link_appeared, shown
+from capsule.effects.failures import failure, link_appeared, grant_path
 from capsule.effects.reading import FILE, only_regular
 from capsule.errors import PolicyDenied, ToolError
 
@@ -34,7 +34,7 @@ def write(
 ) -> Written:
     """`mode` is create, overwrite or append; `cap` is how large the whole file may become."""
     if not grant.components:
-        raise ToolError(2003, f"{shown(grant)} is a directory; only regular files are read and written")
+        raise ToolError(2003, f"{grant_path(grant)} is a directory; only regular files are read and written")
     try:
         parent = _parent(anchors, grant, create_dirs=create_dirs)
         try:
@@ -54,7 +54,7 @@ def _parent(anchors: Anchors, grant: FileGrant, *, create_dirs: bool) -> int:
     except FileNotFoundError:
         if not create_dirs:
             raise ToolError(
-                2003, f"cannot write {shown(grant)}: its directory does not exist", hint="set create_dirs to true"
+                2003, f"cannot write {grant_path(grant)}: its directory does not exist", hint="set create_dirs to true"
             ) from None
     here = anchors.beneath.open(anchors.handle(grant), (), DIRECTORY)
     for name in directory:
@@ -126,7 +126,7 @@ class _Write:
         if size > self.cap:
             raise PolicyDenied(
                 1005,
-                f"{shown(self.grant)} would become {size} bytes; {self.cap} are granted",
+                f"{grant_path(self.grant)} would become {size} bytes; {self.cap} are granted",
                 hint="raise max_bytes, or write to a new file",
             )
 
@@ -157,11 +157,13 @@ class _Write:
 
     def _exists(self) -> ToolError:
         return ToolError(
-            2003, f"{shown(self.grant)} exists already", hint="to replace it, set mode to overwrite; to add, to append"
+            2003,
+            f"{grant_path(self.grant)} exists already",
+            hint="to replace it, set mode to overwrite; to add, to append",
         )
 
     def _changed(self) -> ToolError:
-        return ToolError(2003, f"{shown(self.grant)} changed while it was appended to", hint="call again")
+        return ToolError(2003, f"{grant_path(self.grant)} changed while it was appended to", hint="call again")
 
 
 def _same(one: os.stat_result, other: os.stat_result) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from capsule.approval import VALID_FOR_MS, Bound
@@ -16,6 +16,7 @@ from capsule.calls import (
     ToolCall,
 )
 from capsule.gate.masking import Mask
+from capsule.gate.recordable import recordable
 from capsule.gate.records import call_record, grant_record
 from capsule.gate.run_clock import RunClock
 from capsule.store import RunWriter
@@ -40,8 +41,8 @@ class Approvals:
         concrete: ConcreteCall,
         decision: Decision,
         *,
-        again: Callable[[], tuple[ConcreteCall, Decision]],
-    ) -> tuple[ConcreteCall, Decision]:
+        again: Callable[[], tuple[ConcreteCall | None, Decision]],
+    ) -> tuple[ConcreteCall | None, Decision]:
         """The decision that holds after the answer: an approved ask becomes an allow with exactly its own grant.
 
         After a yes the world is looked at and the call decided once more; whatever is not what was shown is denied.
@@ -52,25 +53,19 @@ class Approvals:
         with self._clock.stopped():
             answer = self._approver(question)
         late = (self._clock.monotonic() - asked) * 1000 > VALID_FOR_MS
-        self._writer.append(
-            "answer",
-            {
-                "call": call_id,
-                "digest": question.digest,
-                "approved": answer.approved,
-                "by": answer.by,
-                "at": self._clock.wall_ms(),
-                **({"reason": answer.reason} if answer.reason else {}),
-            },
-        )
-        if late or not answer.approved:
+        yes = answer.approved is True  # nothing else that happens to be true
+        said = self._mask.arguments({"by": recordable(answer.by), "reason": recordable(answer.reason)}).value
+        assert isinstance(said, Mapping)
+        record = {"call": call_id, "digest": question.digest, "approved": yes, **said, "at": self._clock.wall_ms()}
+        self._writer.append("answer", record)
+        if late or not yes:
             return concrete, _refused(decision, answer, late=late)
-        concrete, decided = again()
-        if decided.effect is Effect.DENY:
-            return concrete, decided
-        if self._question(call, call_id, concrete, decided).digest != question.digest:
-            return concrete, _changed(decision)
-        return concrete, replace(decided, effect=Effect.ALLOW, reason=f"{decided.reason}; approved by {answer.by}")
+        seen, decided = again()
+        if seen is None or decided.effect is Effect.DENY:
+            return seen, decided
+        if self._question(call, call_id, seen, decided).digest != question.digest:
+            return seen, _changed(decision)
+        return seen, replace(decided, effect=Effect.ALLOW, reason=f"{decided.reason}; approved by {answer.by}")
 
     def _question(self, call: ToolCall, call_id: str, concrete: ConcreteCall, decision: Decision) -> Question:
         """The digest covers the raw values; what is shown is masked."""

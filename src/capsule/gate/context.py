@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from capsule.calls import Access, Chunk, Clock, Components, FileGrant, Grant, Listing, Written
 from capsule.effects import Anchors, files
-from capsule.errors import PolicyDenied
+from capsule.errors import PolicyDenied, ToolError
+
+_FLAG = re.compile("[a-z][a-z_]{0,39}")  # flags are not screened: they must not be able to hold anything
 
 
 @dataclass(slots=True, kw_only=True)
@@ -58,4 +61,6 @@ class GrantedContext:
         )
 
     def flag(self, name: str) -> None:
+        if not _FLAG.fullmatch(name):
+            raise ToolError(2003, "a flag is a word of lower-case letters", hint="as in hard_link")
         self.flags.append(name)

@@ -45,11 +45,12 @@ from capsule.gate.assemble import Opening, assemble
 from capsule.gate.context import GrantedContext
 from capsule.gate.masking import Masked
 from capsule.gate.parts import Parts, Step
-from capsule.gate.recordable import recordable
-from capsule.gate.records import call_record, decision_record, error_record, grant_record, result_record
+from capsule.gate.plain import described, plain_call
+from capsule.gate.recordable import Copier, recordable
+from capsule.gate.records import call_record, decision_record, error_from, error_record, grant_record, result_record
 from capsule.gate.run_clock import RunClock
 from capsule.gate.taint import is_untrusted
-from capsule.policy import Policy, advance, decide, definition_of, resolve, visible_entries
+from capsule.policy import Policy, advance, definition_of, resolve, resolve_and_decide, visible_entries
 from capsule.settings import Settings
 
 
@@ -94,11 +95,26 @@ class Gate:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        """Whatever ends the run is in its last record, unless the journal itself cannot be written."""
         try:
             if not self._ended:
-                self.finish(_end_of(kind))
+                self._end_with(error)
         finally:
             self.close()
+
+    def _end_with(self, error: BaseException | None) -> None:
+        match error:
+            case None:
+                self.finish(RunStatus.COMPLETED)
+            case KeyboardInterrupt():
+                self.finish(RunStatus.INTERRUPTED)
+            case StorageError():
+                with suppress(StorageError):  # there may be room for a last record; if not the run is interrupted
+                    self.finish(RunStatus.FAILED, error=CallError.of(error))
+            case CapsuleError():
+                self.finish(RunStatus.FAILED, error=CallError.of(error))
+            case _:
+                self.finish(RunStatus.FAILED, error=CallError(code=9001, message=described(error)))
 
     @property
     def run_id(self) -> str:
@@ -122,16 +138,17 @@ class Gate:
         """
         with self._turn:
             at = self._place(step)
+            copier = Copier()  # the caller's values are read once: what is decided on is what is recorded and done
+            call = plain_call(call, copier)
             try:
-                concrete = self._validate(call)  # 1
+                concrete, decision = self._decide(call, copier)  # 1, 2
             except ToolError as error:
                 return self._refuse(call, at, Status.ERROR, CallError.of(error))
-            decision = self._decide(concrete)  # 2
-            if decision.effect is Effect.ASK:
+            if concrete is not None and decision.effect is Effect.ASK:
                 concrete, decision = self._approvals.ask(  # 3
-                    call, at.call_id, concrete, decision, again=lambda: self._again(call)
+                    call, at.call_id, concrete, decision, again=lambda: self._decide(call, copier)
                 )
-            if decision.grant is None:
+            if concrete is None or decision.grant is None:
                 return self._refuse(call, at, Status.DENIED, _denial(decision), decision)
             self._record_intent(call, at, decision, decision.grant)  # 4
         began = self._clock.monotonic()
@@ -145,15 +162,16 @@ class Gate:
     def reject(self, call: ToolCall, error: CapsuleError, *, step: Step) -> ToolResult:
         """Record a call that its door could not even make, and why."""
         with self._turn:
-            return self._refuse(call, self._place(step), Status.ERROR, CallError.of(error))
+            return self._refuse(plain_call(call, Copier()), self._place(step), Status.ERROR, CallError.of(error))
 
     def held_back_ms(self, call: ToolCall) -> int:
         """How long a call must wait for a rate before it can be let through; 0 where no rate is in its way."""
         if not self._has_rates:
             return 0
         with self._turn:
+            copier = Copier()
             try:
-                return self._decide(self._validate(call)).retry_after_ms or 0
+                return self._decide(plain_call(call, copier), copier)[1].retry_after_ms or 0
             except ToolError:
                 return 0
 
@@ -177,57 +195,47 @@ class Gate:
             self._ended = True
             self._parts.writer.end(body if error is None else {**body, "error": error_record(error)})
 
-    def try_to_finish(self, status: RunStatus, *, error: CallError) -> None:
-        """`finish` after the journal failed: there may be room for a last record, and if not the run is interrupted."""
-        with suppress(StorageError):
-            self.finish(status, error=error)
-
     def close(self) -> None:
         """Let everything go; a run without its last record is left `interrupted`."""
         self._parts.resources.close()
-
-    # 1 validate
 
     def _place(self, step: Step | None) -> _Place:
         self._calls += 1
         number = self._calls
         return _Place(step=step or Step(id=f"step_{number}", index=number - 1), number=number, run_id=self.run_id)
 
-    def _validate(self, call: ToolCall) -> ConcreteCall:
+    # 1 validate, 2 decide
+
+    def _decide(self, call: ToolCall, copier: Copier) -> tuple[ConcreteCall | None, Decision]:
+        """An exception in either step is a deny; a call that is not valid is a ToolError."""
+        self._state = replace(self._state, now_ms=self._clock.elapsed_ms())
+        return resolve_and_decide(self._parts.layers, lambda: self._validate(call, copier), self._state)
+
+    def _validate(self, call: ToolCall, copier: Copier) -> ConcreteCall:
         definition = definition_of(call.tool, self._parts.registry.definitions)
+        if copier.misfit is not None:
+            raise ToolError(2002, f"{call.tool}: {copier.misfit}", hint="arguments are plain JSON values")
         search = self._parts.layers[0].rules.search if self._parts.layers else ()
         return resolve(call, definition, self._parts.world, search=search, marker=self._parts.mask.marked(call.args))
-
-    # 2 decide
-
-    def _decide(self, concrete: ConcreteCall) -> Decision:
-        self._state = replace(self._state, now_ms=self._clock.elapsed_ms())
-        return decide(self._parts.layers, concrete, self._state)
-
-    def _again(self, call: ToolCall) -> tuple[ConcreteCall, Decision]:
-        concrete = self._validate(call)
-        return concrete, self._decide(concrete)
 
     def _refuse(
         self, call: ToolCall, at: _Place, status: Status, error: CallError, decision: Decision | None = None
     ) -> ToolResult:
         """A call that never runs is a record like any other."""
         masked = self._parts.mask.arguments(
-            {
-                **call_record(call),
-                **({"decision": decision_record(decision)} if decision else {}),
-                "error": error_record(error),
-            }
+            _recordable(
+                {
+                    **call_record(call),
+                    **({"decision": decision_record(decision)} if decision else {}),
+                    "error": error_record(error),
+                }
+            )
         )
-        record = {**at.as_json(), **_object(masked.value), "status": status.value, "at": self._clock.wall_ms()}
+        recorded = _object(masked.value)
+        record = {**at.as_json(), **recorded, "status": status.value, "at": self._clock.wall_ms()}
         self._parts.writer.append("refused", _with_mac(record, masked))
-        shown = CallError(
-            code=error.code,
-            message=self._parts.mask.text(error.message),
-            hint=error.hint,
-            retry_after_ms=error.retry_after_ms,
-        )
-        return ToolResult(call_id=at.call_id, status=status, error=shown, findings=masked.findings)
+        said = error_from(_object(recorded["error"]))
+        return ToolResult(call_id=at.call_id, status=status, error=said, findings=masked.findings)
 
     # 4 record intent
 
@@ -255,18 +263,18 @@ class Gate:
         )
         tool = self._parts.registry.get(concrete.tool)
         try:
-            output = tool.run(concrete.args, context)
+            output = recordable(tool.run(concrete.args, context))
         except CapsuleError as error:
             return _Ran(output=None, error=error, flags=tuple(context.flags))
         except Exception as error:  # noqa: BLE001 - a tool is foreign code: whatever it raises is its outcome
-            unexpected = CapsuleError(9001, f"{concrete.tool} failed unexpectedly: {type(error).__name__}: {error}")
+            unexpected = CapsuleError(9001, f"{concrete.tool} failed unexpectedly: {described(error)}")
             return _Ran(output=None, error=unexpected, flags=tuple(context.flags))
         return _Ran(output=output, error=None, flags=tuple(context.flags))
 
     # 6 screen
 
     def _screen(self, at: _Place, concrete: ConcreteCall, grant: Grant, ran: _Ran) -> ToolResult:
-        masked = self._parts.mask.output(recordable(ran.output), redact=grant.redact)
+        masked = self._parts.mask.output(ran.output, redact=grant.redact)
         flags = list(ran.flags)
         flags += ["runs_later"] if any(file.runs_later for file in grant.files) else []
         if ran.output is not None and is_untrusted(concrete, self._parts.layers):
@@ -275,7 +283,8 @@ class Gate:
                 self._state = replace(self._state, tainted=True)
         error = None
         if ran.error is not None:
-            error = replace(CallError.of(ran.error), message=self._parts.mask.text(ran.error.message))
+            said = self._parts.mask.arguments(_recordable({"error": error_record(CallError.of(ran.error))}))
+            error = error_from(_object(_object(said.value)["error"]))
         return ToolResult(
             call_id=at.call_id,
             status=_status(ran.error),
@@ -332,6 +341,13 @@ def _denial(decision: Decision) -> CallError:
     )
 
 
+def _recordable(record: Mapping[str, Json]) -> Mapping[str, Json]:
+    """Messages may hold what a tool or a caller said."""
+    copied = recordable(record)
+    assert isinstance(copied, Mapping)
+    return copied
+
+
 def _object(value: Json) -> dict[str, Json]:
     assert isinstance(value, Mapping)
     return dict(value)
@@ -347,9 +363,3 @@ def _policies(policy: Policy | Path | str | Sequence[Policy]) -> tuple[Policy, .
     if isinstance(policy, Path | str):
         return (Policy.load(policy),)
     return tuple(policy)
-
-
-def _end_of(kind: type[BaseException] | None) -> RunStatus:
-    if kind is None:
-        return RunStatus.COMPLETED
-    return RunStatus.INTERRUPTED if issubclass(kind, KeyboardInterrupt) else RunStatus.FAILED

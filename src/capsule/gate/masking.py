@@ -47,11 +47,6 @@ class Mask:
     def arguments(self, args: Mapping[str, Json], *, redact: Redact = "secrets") -> Masked:
         return self._masked(args, redact)
 
-    def text(self, text: str) -> str:
-        screened = self._screen.screen(text, redact="secrets").value
-        assert isinstance(screened, str)
-        return screened
-
     def output(self, output: Json, *, redact: Redact) -> Masked:
         """Bytes are screened before their base64, in which no rule would find anything."""
         if not isinstance(output, Mapping):

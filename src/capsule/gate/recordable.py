@@ -1,4 +1,5 @@
-"""Any value a caller or a tool hands over as one that has a canonical form, so that nothing escapes the record.
+"""Any value a caller or a tool hands over as plain JSON, read once, so that nothing changes under a decision or
+escapes the record.
 
 A number that does not fit becomes text; so does whatever JSON has no word for.
 """
@@ -7,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from capsule.canon import MAX_INTEGER, Json
 
@@ -14,44 +16,71 @@ MAX_DEPTH = 100  # documents stop at 64; an argument nested deeper than this is 
 _TOO_DEEP = "…"
 
 
-def recordable(value: object, depth: int = MAX_DEPTH) -> Json:
-    if isinstance(value, Mapping | list | tuple):
-        return _branch(value, depth - 1) if depth else _TOO_DEEP
-    return _leaf(value)
+@dataclass(slots=True)
+class Copier:
+    """Copies a value; `misfit` says what in it was the first that JSON has no word for."""
 
+    misfit: str | None = None
 
-def _branch(value: Mapping[object, object] | Sequence[object], depth: int) -> Json:
-    if isinstance(value, Mapping):
-        return {text(str(name)): recordable(inner, depth) for name, inner in value.items()}
-    return [recordable(inner, depth) for inner in value]
+    def copy(self, value: object, depth: int = MAX_DEPTH) -> Json:
+        if isinstance(value, Mapping | list | tuple):
+            if not depth:
+                self._note(f"it is nested deeper than {MAX_DEPTH}")
+                return _TOO_DEEP
+            return self._branch(value, depth - 1)
+        return self._leaf(value)
 
+    def _branch(self, value: Mapping[object, object] | Sequence[object], depth: int) -> Json:
+        if not isinstance(value, Mapping):
+            return [self.copy(inner, depth) for inner in value]
+        return {self._name(name): self.copy(inner, depth) for name, inner in value.items()}
 
-def _leaf(value: object) -> Json:
-    match value:
-        case None | bool():
-            return value
-        case str():
-            return text(value)
-        case int():
-            return value if abs(value) <= MAX_INTEGER else _integer_text(value)
-        case float():
-            return value if math.isfinite(value) else repr(value)
-        case _:
-            return text(repr(value))
+    def _name(self, name: object) -> str:
+        if not isinstance(name, str):
+            self._note(f"a key is no text but {type(name).__name__}")
+            return f"<{type(name).__name__}>"
+        return self._text(name)
 
+    def _leaf(self, value: object) -> Json:
+        match value:
+            case None | bool():
+                return value
+            case str():
+                return self._text(value)
+            case int() | float():
+                return self._number(value)
+            case _:
+                self._note(f"a value is no JSON but {type(value).__name__}")
+                return f"<{type(value).__name__}>"
 
-def text(value: str) -> str:
-    """Lone surrogates, which no encoding can write, are spelled out."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return value.encode(errors="backslashreplace").decode()
-    return value
+    def _number(self, value: float) -> Json:
+        if isinstance(value, int):
+            if abs(value) <= MAX_INTEGER:
+                return int(value)
+            self._note(f"a number is beyond ±{MAX_INTEGER}")
+            return hex(value)  # in decimal the interpreter may refuse very long ones
+        if math.isfinite(value):
+            return float(value)
+        self._note(f"{value} is no JSON number")
+        return repr(value)
 
-
-def _integer_text(value: int) -> str:
-    """Decimal where the interpreter agrees to write it, else hexadecimal, which has no limit of digits."""
-    try:
+    def _text(self, value: str) -> str:
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            self._note("text holds a lone surrogate, which no encoding can write")
+            return value.encode(errors="backslashreplace").decode()
         return str(value)
-    except ValueError:
-        return hex(value)
+
+    def _note(self, misfit: str) -> None:
+        self.misfit = self.misfit or misfit
+
+
+def recordable(value: object) -> Json:
+    return Copier().copy(value)
+
+
+def recordable_text(value: str) -> str:
+    copied = Copier().copy(value)
+    assert isinstance(copied, str)
+    return copied

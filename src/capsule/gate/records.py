@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import cast
 
 from capsule.calls import (
     CallError,
@@ -10,12 +11,10 @@ from capsule.calls import (
     Decision,
     Grant,
     Limits,
-    Source,
     ToolCall,
     ToolResult,
 )
 from capsule.canon import Json
-from capsule.gate.recordable import recordable
 
 _EMPTY: tuple[Json, ...] = ("", [], {})  # not 0: a limit of 0 is a limit
 
@@ -112,7 +111,7 @@ def grant_record(grant: Grant) -> dict[str, Json]:
 
 def call_record(call: ToolCall) -> dict[str, Json]:
     """The call as it was made; its arguments with their defaults follow from the tool's definition."""
-    return {"tool": recordable(call.tool), "args": recordable(call.args), "source": Source(call.source).value}
+    return {"tool": call.tool, "args": dict(call.args), "source": call.source.value}
 
 
 def error_record(error: CallError | None) -> dict[str, Json] | None:
@@ -120,6 +119,16 @@ def error_record(error: CallError | None) -> dict[str, Json] | None:
         return None
     return _without_empty(
         {"code": error.code, "message": error.message, "hint": error.hint, "retry_after_ms": error.retry_after_ms}
+    )
+
+
+def error_from(record: Mapping[str, Json]) -> CallError:
+    """The error as it was recorded: what is returned is what stands in the journal."""
+    return CallError(
+        code=cast("int", record["code"]),
+        message=cast("str", record["message"]),
+        hint=cast("str | None", record.get("hint")),
+        retry_after_ms=cast("int | None", record.get("retry_after_ms")),
     )
 
 

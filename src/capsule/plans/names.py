@@ -139,7 +139,8 @@ class Names:
 
     def _unknown(self, root: str, place: Path) -> PlanError:
         if root in self._variables:
-            return self._error(place, f"the variable `{root}` is set later", hint="variables are set in order")
+            hint = f"write inputs.{root}" if root in self.inputs else "variables are set in order"
+            return self._error(place, f"the variable `{root}` is set later", hint=hint)
         known = [*self.inputs, *self._variables, *self._stores, *RESERVED]
         hint = _meant(root, known) or "a template knows inputs, variables and what earlier steps `store_as`"
         return self._error(place, f"nothing defines `{root[:60]}`", hint=hint)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from capsule.calls import CallError, RunStatus, Source, Status, ToolCall, ToolResult
 from capsule.canon import Json
-from capsule.errors import CapsuleError, PlanError, StorageError
+from capsule.errors import PlanError
 from capsule.gate import Gate, Opening, Step, assemble
 from capsule.plans.document import Plan, PlanStep
 from capsule.plans.scope import Scope
@@ -75,9 +74,12 @@ def run_plan(
 ) -> PlanOutcome:
     """The whole plan as one run. Interrupted, it leaves a run that says so; what else ends it is in its last record."""
     told = _Told(watcher=watcher)
-    with _ending(_opened(plan, inputs, opening, told), told) as gate:
-        scope = Scope(plan, inputs, run={"id": gate.run_id, "workdir": str(opening.workdir)})
-        return _Runner(plan=plan, gate=gate, scope=scope, told=told, fail_fast=fail_fast).run()
+    try:
+        with _opened(plan, inputs, opening, told) as gate:
+            scope = Scope(plan, inputs, run={"id": gate.run_id, "workdir": str(opening.workdir)})
+            return _Runner(plan=plan, gate=gate, scope=scope, told=told, fail_fast=fail_fast).run()
+    finally:
+        told.flush()
 
 
 def _opened(plan: Plan, inputs: Mapping[str, Json], opening: Opening, told: _Told) -> Gate:
@@ -91,23 +93,12 @@ def _opened(plan: Plan, inputs: Mapping[str, Json], opening: Opening, told: _Tol
     return Gate(assemble(replace(opening, plan=record, in_use=in_use, on_intent=told.intent)))
 
 
-@contextmanager
-def _ending(gate: Gate, told: _Told) -> Iterator[Gate]:
-    """Whatever ends the run is in its last record, unless the journal itself cannot be written."""
-    try:
-        yield gate
-    except KeyboardInterrupt:
-        gate.finish(RunStatus.INTERRUPTED)
-        raise
-    except StorageError as error:
-        gate.try_to_finish(RunStatus.FAILED, error=CallError.of(error))
-        raise
-    except CapsuleError as error:
-        gate.finish(RunStatus.FAILED, error=CallError.of(error))
-        raise
-    finally:
-        gate.close()
-        told.flush()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stop:
+    """Why a plan ends early: an error of the run, or a denied or failed step; `left` would have been next in it."""
+
+    error: CallError | None = None
+    left: tuple[Step, ...] = ()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -120,13 +111,15 @@ class _Runner:
     tally: _Tally = field(default_factory=_Tally)
 
     def run(self) -> PlanOutcome:
-        error: CallError | None = None
+        stop: _Stop | None = None
         for step in self.plan.steps:
-            error = self._out_of_time()
-            goes_on = error is None and (self._step(step) or not self.fail_fast)
-            if not goes_on:
-                self._skip(step.index if error else step.index + 1)
+            late = self._out_of_time()
+            stop = _Stop(error=late, left=(_at(step),)) if late else self._step(step)
+            if stop is not None:
+                later = (_at(rest) for rest in self.plan.steps[step.index + 1 :])
+                self._skip([*stop.left, *later])
                 break
+        error = stop.error if stop else None
         status = RunStatus.FAILED if error else self.tally.ends_as
         self.gate.finish(status, error=error)
         return PlanOutcome(run_id=self.gate.run_id, status=status, denied=self.tally.denied, error=error)
@@ -141,21 +134,26 @@ class _Runner:
             hint="raise limits.wall_time of the policy, or split the plan",
         )
 
-    def _step(self, step: PlanStep) -> bool:
-        """One step, or each element of its `foreach`; False where the plan may not go on."""
-        at = Step(id=step.id, index=step.index)
-        elements = self._ready(step, at, lambda: self.scope.begin(step))
+    def _step(self, step: PlanStep) -> _Stop | None:
+        """One step, or each element of its `foreach`; a stop where the plan may not go on."""
+        elements = self._ready(step, _at(step), lambda: self.scope.begin(step))
         if elements is _NOT_READY:
-            return self.tally.take(step, Status.ERROR)
+            return self._stop_unless(self.tally.take(step, Status.ERROR))
         if elements is None:
-            return self._call(step, at, None)
+            return self._stop_unless(self._call(step, _at(step), None))
         assert isinstance(elements, list | tuple)
-        goes_on = True
+        places = [Step(id=f"{step.id}[{number}]", index=step.index) for number in range(len(elements))]
         for number, item in enumerate(elements):
-            goes_on = self._call(step, Step(id=f"{step.id}[{number}]", index=step.index), item) and goes_on
-            if (not goes_on and self.fail_fast) or self._out_of_time():
-                break
-        return goes_on
+            late = self._out_of_time()
+            if late is not None:
+                return _Stop(error=late, left=tuple(places[number:]))
+            stop = self._stop_unless(self._call(step, places[number], item), left=tuple(places[number + 1 :]))
+            if stop is not None:
+                return stop
+        return None
+
+    def _stop_unless(self, goes_on: bool, *, left: tuple[Step, ...] = ()) -> _Stop | None:  # noqa: FBT001 - its answer
+        return None if goes_on or not self.fail_fast else _Stop(left=left)
 
     def _call(self, step: PlanStep, at: Step, item: Json) -> bool:
         args = self._ready(step, at, lambda: self.scope.args(step, item))
@@ -196,10 +194,13 @@ class _Runner:
         limit = self.gate.wall_time_ms
         return limit is None or self.gate.elapsed_ms + wait_ms < limit
 
-    def _skip(self, first: int) -> None:
-        rest = [(Step(id=step.id, index=step.index), step.tool) for step in self.plan.steps[first:]]
-        if rest:
-            self.gate.skip(rest)
+    def _skip(self, left: Sequence[Step]) -> None:
+        if left:
+            self.gate.skip([(step, self.plan.steps[step.index].tool) for step in left])
+
+
+def _at(step: PlanStep) -> Step:
+    return Step(id=step.id, index=step.index)
 
 
 _NOT_READY = object()

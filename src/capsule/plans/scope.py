@@ -14,7 +14,7 @@ template names it.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import ChainMap, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -65,7 +65,7 @@ class Scope:
         return elements
 
     def args(self, step: PlanStep, item: Json = None) -> Mapping[str, Json]:
-        names = self._names if step.foreach is None else {**self._names, "item": item}
+        names = self._names if step.foreach is None else ChainMap({"item": item}, self._names)
         args = step.args.render(names, at=f"steps[{step.index}].args")
         assert isinstance(args, Mapping)
         return args

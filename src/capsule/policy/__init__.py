@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from capsule.policy.check import Remark, check_policy
 from capsule.policy.counters import advance
-from capsule.policy.decide import decide
+from capsule.policy.decide import decide, resolve_and_decide
 from capsule.policy.explain import Explanation, explain
 from capsule.policy.floors import floor_document
 from capsule.policy.layer import Layer
@@ -38,5 +38,6 @@ __all__ = [
     "on_paper",
     "path_problem",
     "resolve",
+    "resolve_and_decide",
     "visible_entries",
 ]

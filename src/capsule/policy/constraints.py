@@ -53,9 +53,11 @@ class RuleReader:
             self._covers_something([selector for selector, _ in read])
         return read
 
-    def _error(self, key: str, message: str, *, below: DocumentPath = (), hint: str | None = None) -> PlanError:
+    def _error(
+        self, key: str, message: str, *, below: DocumentPath = (), hint: str | None = None, at_key: bool = False
+    ) -> PlanError:
         path = (*self.place, "constraints", key, *below)
-        return self.document.error(path, f"{self.rule_id}: {key}: {message}", hint=hint)
+        return self.document.error(path, f"{self.rule_id}: {key}: {message}", hint=hint, key=at_key)
 
     def _selector(self, key: str) -> Selector:
         if key in GUARD_KEYS:
@@ -77,6 +79,7 @@ class RuleReader:
                 key,
                 f"no tool of this rule has an argument of this name{meant}",
                 hint=f"allowed: {', '.join(choices)}",
+                at_key=True,
             )
         return frozenset(definition.guards.get(name) for definition in having)
 
@@ -100,7 +103,7 @@ class RuleReader:
 
     def _shape(self, key: str, raw: Json, shape: Mapping[str, Json]) -> None:
         for problem in schema.problems(raw, shape):
-            raise self._error(key, problem.message, below=problem.path, hint=problem.hint)
+            raise self._error(key, problem.message, below=problem.path, hint=problem.hint, at_key=problem.key)
 
     def _path(self, key: str, raw: Mapping[str, Json], *, as_bars: bool) -> PathConstraint:
         self._shape(key, raw, PATH_CONSTRAINT)
@@ -114,6 +117,8 @@ class RuleReader:
 
     def _url(self, key: str, raw: Mapping[str, Json], *, as_bars: bool) -> UrlConstraint:
         self._shape(key, raw, URL_CONSTRAINT)
+        if as_bars and self.action is Action.ASK:  # it widens what the rule grants, and says nothing of what it bars
+            raw = _without(raw, "private_networks")
         try:
             return UrlConstraint.read(raw, deny=as_bars)
         except ValueError as error:
@@ -122,7 +127,7 @@ class RuleReader:
     def _command(self, key: str, raw: Mapping[str, Json], *, as_bars: bool) -> CommandConstraint:
         self._shape(key, raw, COMMAND_CONSTRAINT)
         if as_bars and self.action is not Action.DENY:  # tokens take from what a rule grants, not from what it bars
-            raw = {name: value for name, value in raw.items() if name != "deny_tokens"}
+            raw = _without(raw, "deny_tokens")
         try:
             return CommandConstraint.read(raw, deny=as_bars)
         except ValueError as error:
@@ -130,7 +135,7 @@ class RuleReader:
 
     def _value(self, key: str, raw: Mapping[str, Json], *, lower: bool) -> ValueConstraint:
         for problem in schema.unsupported(raw):
-            raise self._error(key, problem.message, below=problem.path, hint=problem.hint)
+            raise self._error(key, problem.message, below=problem.path, hint=problem.hint, at_key=problem.key)
         return ValueConstraint(schema=_lower_properties(raw) if lower else raw)
 
     def _covers_something(self, selectors: Sequence[Selector]) -> None:
@@ -174,7 +179,7 @@ class RuleReader:
 
     def _duration(self, key: str, raw: Mapping[str, Json]) -> int | None:
         try:
-            return units.duration_ms(cast("str | int", raw[key])) if key in raw else None
+            return duration(raw[key]) if key in raw else None
         except ValueError as error:
             raise self._error(key, str(error)) from error
 
@@ -196,6 +201,17 @@ class RuleReader:
             network=written.get("network") == "allow",
             protected=written.get("protected") == "allow",
         )
+
+
+def duration(written: Json) -> int:
+    """Milliseconds; a bare number does not say of what."""
+    if isinstance(written, int):
+        raise ValueError(f"found {written} without a unit; write {written}s or {written}ms")
+    return units.duration_ms(cast("str", written))
+
+
+def _without(raw: Mapping[str, Json], key: str) -> Mapping[str, Json]:
+    return {name: value for name, value in raw.items() if name != key}
 
 
 def _pattern_list(raw: Mapping[str, Json]) -> list[tuple[DocumentPath, Json]]:

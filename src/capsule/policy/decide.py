@@ -9,10 +9,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from capsule.calls import ConcreteCall, Decision, Effect, LayerState, RunState
+from capsule.errors import ToolError
 from capsule.policy.advice import advice, unmatched_reason
 from capsule.policy.counters import MINUTE_MS, within_a_minute
 from capsule.policy.grants import NO_TERMS, Terms, grant_of, limit_rules, meet, terms_of
@@ -40,11 +41,23 @@ class Opinion:
 
 def decide(layers: Sequence[Layer], call: ConcreteCall, state: RunState) -> Decision:
     """The whole answer; `state` has one `LayerState` for each layer."""
+    return resolve_and_decide(layers, lambda: call, state)[1]
+
+
+def resolve_and_decide(
+    layers: Sequence[Layer], resolve: Callable[[], ConcreteCall], state: RunState
+) -> tuple[ConcreteCall | None, Decision]:
+    """Whatever goes wrong while the world is looked at or inside a policy denies; ToolError: the call is not valid."""
+    concrete: ConcreteCall | None = None
     try:
-        return _decide(layers, call, state)
-    except Exception as error:  # noqa: BLE001 - whatever goes wrong inside a policy must deny
-        reason = f"the policy could not be evaluated: {type(error).__name__}: {error}"
-        return Decision(effect=Effect.DENY, code=1000, reason=reason, resolved=call.resolved)
+        concrete = resolve()
+        return concrete, _decide(layers, concrete, state)
+    except ToolError:
+        raise
+    except Exception as error:  # noqa: BLE001 - an exception anywhere inside is a deny
+        reason = f"the call could not be decided: {type(error).__name__}: {error}"
+        resolved = "disk" if concrete is None else concrete.resolved
+        return concrete, Decision(effect=Effect.DENY, code=1000, reason=reason, resolved=resolved)
 
 
 def _decide(layers: Sequence[Layer], call: ConcreteCall, state: RunState) -> Decision:

@@ -8,8 +8,8 @@ from typing import cast
 
 from capsule.calls import Redact, Source, ToolDefinition
 from capsule.canon import Json, digest_of
-from capsule.documents import Document, check, units
-from capsule.policy.constraints import RuleReader
+from capsule.documents import Document, check
+from capsule.policy.constraints import RuleReader, duration
 from capsule.policy.paths import PathConstraint, PathPattern
 from capsule.policy.rules import (
     DEFAULT_SEARCH,
@@ -149,7 +149,7 @@ def _limits(document: Document, raw: Mapping[str, Json]) -> PolicyLimits:
     wall_time = None
     if "wall_time" in limits:
         try:
-            wall_time = units.duration_ms(cast("str | int", limits["wall_time"]))
+            wall_time = duration(limits["wall_time"])
         except ValueError as error:
             raise document.error(("limits", "wall_time"), f"limits.wall_time: {error}") from error
     return PolicyLimits(calls=cast("int | None", limits.get("calls")), wall_time_ms=wall_time)

@@ -85,7 +85,7 @@ class PathPattern:
 
     @classmethod
     def parse(cls, text: str, *, unanchored_allowed: bool) -> PathPattern:
-        """`unanchored_allowed` is for what bars a call: there a leading `**/` looks everywhere; ValueError says what is wrong."""
+        """`unanchored_allowed` is for what bars a call: there a leading `**/` looks everywhere. May raise ValueError."""
         return cls(
             text=text,
             expansions=tuple(expansion(units) for units in expand(text)),

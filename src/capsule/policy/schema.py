@@ -21,7 +21,10 @@ def _one_or(item: Mapping[str, Json], description: str) -> dict[str, Json]:
 
 _TEXT: Mapping[str, Json] = {"type": "string"}
 _SIZE: Mapping[str, Json] = {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string"}]}
-_DURATION: Mapping[str, Json] = {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string"}]}
+_DURATION: Mapping[str, Json] = {
+    "type": ["string", "integer"],
+    "description": "With its unit, as in 500ms, 20s or 10m; a bare number is refused, because it does not say which.",
+}
 _ALLOW: Mapping[str, Json] = {"type": "string", "enum": ["allow"]}
 _SOURCES: Mapping[str, Json] = {"type": "string", "enum": [source.value for source in Source]}
 

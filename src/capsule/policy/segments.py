@@ -35,7 +35,7 @@ class CharSet:
     def holds(self, char: str) -> bool:
         if not self.folded:
             return self._inside(char) is not self.negated
-        return any(self._inside(variant) is not self.negated for variant in (char, char.upper(), char.lower()))
+        return any(self._inside(variant) for variant in (char, char.upper(), char.lower())) is not self.negated
 
     def _inside(self, char: str) -> bool:
         return any(low <= char <= high for low, high in self.ranges)

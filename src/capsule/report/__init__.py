@@ -7,7 +7,7 @@
 """
 
 from capsule.report.build import REPORT_VERSION, build_report, iso
-from capsule.report.console import ICONS, Line, console_lines, run_lines, step_lines, summary_lines
+from capsule.report.console import ICONS, Line, console_lines, end_lines, run_lines, step_lines, summary_lines
 from capsule.report.schema import REPORT_SCHEMA
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "Line",
     "build_report",
     "console_lines",
+    "end_lines",
     "iso",
     "run_lines",
     "step_lines",

@@ -9,11 +9,10 @@ from datetime import UTC, datetime
 from capsule.calls import Source, Status
 from capsule.calls.builtin import FS_LIST
 from capsule.canon import Json
+from capsule.report.reading import as_list, as_mapping
 from capsule.store import Record, Run, Store
 
 REPORT_VERSION = "1.0"
-
-_NOTHING: Mapping[str, Json] = {}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -95,7 +94,7 @@ def _run(run: Run) -> dict[str, Json]:
 
 def _called(run: Run, steps: Iterable[_Step]) -> Iterator[dict[str, Json]]:
     for step in steps:
-        call, outcome = step.call, step.outcome or _NOTHING
+        call, outcome = step.call, as_mapping(step.outcome)
         yield {
             "step_index": call.get("step_index"),
             "step_id": call.get("step"),
@@ -143,7 +142,7 @@ def _skipped(steps: Iterable[Mapping[str, Json]]) -> Iterator[dict[str, Json]]:
 
 def _summary(run: Run, steps: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
     began, ended = run.start.at, run.end.at if run.end else None
-    findings = [finding for step in steps for finding in _list(step.get("findings"))]
+    findings = [finding for step in steps for finding in as_list(step.get("findings"))]
     return {
         "total_duration_ms": None if began is None or ended is None else ended - began,
         "resources": _resources(steps),
@@ -154,14 +153,14 @@ def _summary(run: Run, steps: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
 
 
 def _denial(step: Mapping[str, Json]) -> dict[str, Json]:
-    error = _mapping(step.get("error"))
+    error = as_mapping(step.get("error"))
     return {
         "step_index": step.get("step_index"),
         "step_id": step.get("step_id"),
         "tool_name": step.get("tool_name"),
         "code": error.get("code"),
         "reason": error.get("message"),
-        "rule": _mapping(step.get("decision")).get("rule"),
+        "rule": as_mapping(step.get("decision")).get("rule"),
         "suggestion": error.get("hint"),
     }
 
@@ -169,16 +168,19 @@ def _denial(step: Mapping[str, Json]) -> dict[str, Json]:
 def _resources(steps: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
     """What was done, not what was asked for: only steps that ended well count."""
     ended_well = [step for step in steps if step.get("status") == Status.SUCCESS.value]
-    done = [_mapping(step.get("grant")) for step in ended_well]
-    contents = [_mapping(step.get("grant")) for step in ended_well if step.get("tool_name") != FS_LIST.name]
-    files = [_mapping(file) for grant in contents for file in _list(grant.get("files"))]
+    done = [as_mapping(step.get("grant")) for step in ended_well]
+    contents = [as_mapping(step.get("grant")) for step in ended_well if step.get("tool_name") != FS_LIST.name]
+    files = [as_mapping(file) for grant in contents for file in as_list(grant.get("files"))]
+    commands = [command for grant in done for command in as_list(grant.get("commands"))]
     return {
         "files_read": _sorted(_path(file) for file in files if file.get("access") == "read"),
         "files_written": _sorted(_path(file) for file in files if file.get("access") == "write"),
         "domains_contacted": _sorted(
-            str(_mapping(url).get("host")) for grant in done for url in _list(grant.get("urls"))
+            str(as_mapping(url).get("host")) for grant in done for url in as_list(grant.get("urls"))
         ),
-        "shell_commands": [_mapping(command).get("argv") for grant in done for command in _list(grant.get("commands"))],
+        "shell_commands": [
+            as_mapping(command).get("argv") for grant in done for command in as_list(grant.get("commands"))
+        ],
     }
 
 
@@ -189,11 +191,3 @@ def _path(file: Mapping[str, Json]) -> str:
 
 def _sorted(texts: Iterable[str]) -> list[Json]:
     return [*sorted(set(texts))]
-
-
-def _mapping(value: Json) -> Mapping[str, Json]:
-    return value if isinstance(value, Mapping) else _NOTHING
-
-
-def _list(value: Json) -> Sequence[Json]:
-    return value if isinstance(value, Sequence) and not isinstance(value, str) else ()

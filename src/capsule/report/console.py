@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias, cast
 
 from capsule.calls import BUILTIN, Status
 from capsule.canon import Json
+from capsule.report.reading import as_list, as_mapping
 from capsule.screen import printable
 
 Colour: TypeAlias = Literal["green", "red", "yellow", "blue", "dim", "bold"]
@@ -39,8 +40,6 @@ def run_lines(report: Mapping[str, Json]) -> Iterator[Line]:
     yield Line(
         icon=f"Run {str(run['run_id'])[-8:]}", text=f"{run['status']} · {run['created_at']} · {_shown(run['workdir'])}"
     )
-    if run.get("error"):
-        yield Line(icon="  error", text=_shown(_part(run, "error").get("message")), colour="red")
     for step in cast("Sequence[Mapping[str, Json]]", report["steps"]):
         yield from step_lines(step)
 
@@ -56,9 +55,17 @@ def summary_lines(report: Mapping[str, Json]) -> Iterator[Line]:
     summary = _part(report, "summary")
     yield from _resources(_part(summary, "resources"))
     yield from _denials(cast("Sequence[Mapping[str, Json]]", summary["denials"]))
-    run = _part(report, "run")
-    counts = _counts(_part(summary, "counts"), summary)
-    yield Line(icon=f"{run['status']}", text=f"{counts} · capsule report {str(run['run_id'])[-8:]}")
+    yield from end_lines(report)
+
+
+def end_lines(report: Mapping[str, Json]) -> Iterator[Line]:
+    """How the run ended, and why where it was not a step."""
+    run, summary = _part(report, "run"), _part(report, "summary")
+    yield Line(icon=f"{run['status']}:", text=_counts(_part(summary, "counts"), summary))
+    if error := _part(run, "error"):
+        yield Line(icon=f"  {error.get('code')}", text=_shown(error.get("message")), colour="red")
+        if error.get("hint"):
+            yield Line(icon="  hint:", text=_shown(error["hint"]), colour="dim")
 
 
 def step_lines(step: Mapping[str, Json]) -> Iterator[Line]:
@@ -68,7 +75,7 @@ def step_lines(step: Mapping[str, Json]) -> Iterator[Line]:
     took = "" if timing.get("duration_ms") is None else f"  {timing['duration_ms']} ms"
     notes = [
         *_texts(step.get("flags")),
-        *([f"{count} findings"] if (count := len(_list(step.get("findings")))) else []),
+        *([f"{count} findings"] if (count := len(as_list(step.get("findings")))) else []),
     ]
     noted = f"  ({', '.join(notes)})" if notes else ""
     text = f"{_shown(step.get('step_id'))}  {_shown(step.get('tool_name'))}  {_arguments(step)}{took}{noted}"
@@ -77,7 +84,7 @@ def step_lines(step: Mapping[str, Json]) -> Iterator[Line]:
     if error:
         yield Line(icon=f"      {error.get('code')}", text=_shown(error.get("message")), colour=colour)
         if error.get("hint") and step["status"] == Status.ERROR.value:
-            yield Line(icon="      hint", text=_shown(error["hint"]), colour="dim")
+            yield Line(icon="      hint:", text=_shown(error["hint"]), colour="dim")
 
 
 def _arguments(step: Mapping[str, Json]) -> str:
@@ -94,7 +101,7 @@ def _arguments(step: Mapping[str, Json]) -> str:
 
 def _resources(resources: Mapping[str, Json]) -> Iterator[Line]:
     for name, values in resources.items():
-        for index, value in enumerate(_list(values)):
+        for index, value in enumerate(as_list(values)):
             title = f"  {name.replace('_', ' '):<18}" if index == 0 else " " * 20
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
             yield Line(icon=title, text=printable(text), colour="dim")
@@ -108,13 +115,14 @@ def _denials(denials: Sequence[Mapping[str, Json]]) -> Iterator[Line]:
             colour="yellow",
         )
         if denial.get("suggestion"):
-            yield Line(icon="    to allow", text=_shown(denial["suggestion"]), colour="dim")
+            yield Line(icon="    to allow:", text=_shown(denial["suggestion"]), colour="dim")
 
 
 def _counts(counts: Mapping[str, Json], summary: Mapping[str, Json]) -> str:
     parts = [f"{value} {name}" for name, value in counts.items() if value and name != "total"]
     took = summary.get("total_duration_ms")
-    return f"{counts['total']} steps: {', '.join(parts) or 'none'}" + ("" if took is None else f" · {took} ms")
+    steps = "1 step" if counts["total"] == 1 else f"{counts['total']} steps"
+    return ", ".join([steps, *parts]) + ("" if took is None else f" · {took} ms")
 
 
 def _shown(value: Json) -> str:
@@ -122,13 +130,8 @@ def _shown(value: Json) -> str:
 
 
 def _part(value: Mapping[str, Json], name: str) -> Mapping[str, Json]:
-    part = value.get(name)
-    return part if isinstance(part, Mapping) else {}
-
-
-def _list(value: Json) -> Sequence[Json]:
-    return value if isinstance(value, Sequence) and not isinstance(value, str) else ()
+    return as_mapping(value.get(name))
 
 
 def _texts(value: Json) -> list[str]:
-    return [printable(str(item)) for item in _list(value)]
+    return [printable(str(item)) for item in as_list(value)]

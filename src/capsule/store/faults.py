@@ -46,7 +46,7 @@ def _of_sqlite(error: sqlite3.Error, path: Path, doing: Doing) -> StorageError:
             code, found, hint = 5003, f"the journal {path} is damaged: {error}", _DAMAGE
         case sqlite3.SQLITE_FULL:
             code, found, hint = 5002, f"the disk is full: the journal {path} cannot grow", _SPACE
-        case sqlite3.SQLITE_IOERR if doing == "write":
+        case sqlite3.SQLITE_IOERR if doing != "read":
             hint = _DEVICE
     return StorageError(code, found, hint=hint, path=str(path))
 

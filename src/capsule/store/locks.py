@@ -32,7 +32,8 @@ class RunLock:
     def acquire(cls, directory: Path, name: str) -> RunLock:
         path = directory / name
         while True:
-            directory.mkdir(mode=0o700, exist_ok=True)
+            with suppress(FileExistsError):
+                directory.mkdir(mode=0o700)
             try:
                 handle = os.open(path, os.O_RDWR | os.O_CREAT | _FLAGS, 0o600)
             except FileNotFoundError:

@@ -9,7 +9,7 @@ import os
 import sqlite3
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -20,6 +20,8 @@ from capsule.store.migrations import APPLICATION_ID, MIGRATIONS, migrate, schema
 
 BUSY_SECONDS = 10.0  # a commit takes milliseconds; who waits longer waits for a process that hangs
 
+_READING = ("query_only = ON", "user_version")  # SQLite looks at a file when it is first read
+_NO_WAL = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY)
 _OTHER_STORE = "name another file with --db, or move this one away"
 
 
@@ -44,24 +46,29 @@ def ensure_store(path: Path, *, create: bool) -> None:
 def open_for_reading(path: Path, *, busy_seconds: float) -> sqlite3.Connection:
     """A connection that cannot change the file, nor leave files beside it that were not there."""
     with storage_faults(path, "open"):
-        left = any(path.with_name(path.name + ending).exists() for ending in ("-wal", "-journal"))
-        writable = is_writable(path)
+        left = any(_holds_something(path.with_name(path.name + ending)) for ending in ("-wal", "-journal"))
         # Only who may write takes -wal and -shm away again. But where one is left, by a crash or by a run that goes
         # on, who may write would also move its pages into the file.
+        query = "mode=rw" if is_writable(path) and not left else "mode=ro"
         try:
-            return _only_reading(path, "mode=rw" if writable and not left else "mode=ro", busy_seconds)
-        except sqlite3.OperationalError:
-            if writable or left:
+            return _connect(path, query, busy_seconds, *_READING)
+        except sqlite3.OperationalError as error:
+            if left or error.sqlite_errorcode & 0xFF not in _NO_WAL:
                 raise
-            # No -wal can be made here, and none is there: nobody is writing.
-            return _only_reading(path, "mode=ro&immutable=1", busy_seconds)
+            # On a full or read-only disk no -wal can be made. There is none, so nobody is writing.
+            return _connect(path, "mode=ro&immutable=1", busy_seconds, *_READING)
 
 
 def open_for_writing(path: Path, *, busy_seconds: float) -> sqlite3.Connection:
-    with storage_faults(path, "open"):
-        db = _connect(path, "mode=rw", busy_seconds)
-        db.execute("PRAGMA synchronous = FULL")
-        return db
+    with storage_faults(path, "write"):
+        return _connect(path, "mode=rw", busy_seconds, "synchronous = FULL")
+
+
+def _holds_something(path: Path) -> bool:
+    try:
+        return path.stat().st_size > 0
+    except FileNotFoundError:
+        return False
 
 
 def is_writable(path: Path) -> bool:
@@ -84,8 +91,9 @@ def identify(db: sqlite3.Connection, path: Path) -> int:
             hint="use the newer Capsule that wrote it, or name another store with --db",
             path=str(path),
         )
-    with storage_faults(path, "read"):
-        db.execute("SELECT id FROM records LIMIT 1").fetchone()
+    if version > 0:
+        with storage_faults(path, "read"):
+            db.execute("SELECT id FROM records LIMIT 1").fetchone()
     return version
 
 
@@ -100,25 +108,21 @@ def reading(path: Path, *, busy_seconds: float) -> Iterator[sqlite3.Connection]:
         db.close()
 
 
-def _only_reading(path: Path, query: str, busy_seconds: float) -> sqlite3.Connection:
-    db = _connect(path, query, busy_seconds)
-    try:
-        db.execute("PRAGMA query_only = ON")
-        schema_version(db)  # SQLite looks at a file when it is first read
-    except sqlite3.Error:
-        db.close()
-        raise
-    return db
-
-
-def _connect(path: Path, query: str, busy_seconds: float) -> sqlite3.Connection:
-    return sqlite3.connect(
+def _connect(path: Path, query: str, busy_seconds: float, *pragmas: str) -> sqlite3.Connection:
+    db = sqlite3.connect(
         f"file:{quote(os.fsencode(path))}?{query}",
         uri=True,
         timeout=busy_seconds,
         isolation_level=None,
         check_same_thread=False,
     )
+    try:
+        for pragma in pragmas:
+            db.execute(f"PRAGMA {pragma}")
+    except sqlite3.Error:
+        db.close()
+        raise
+    return db
 
 
 def _make_store(path: Path) -> None:
@@ -143,13 +147,8 @@ def _make_store(path: Path) -> None:
 
 
 def _fill_store(draft: Path) -> None:
-    db = _connect(draft, "mode=rw", BUSY_SECONDS)
-    try:
-        db.execute("PRAGMA synchronous = FULL")
-        db.execute("PRAGMA journal_mode = WAL")
+    with closing(_connect(draft, "mode=rw", BUSY_SECONDS, "synchronous = FULL", "journal_mode = WAL")) as db:
         migrate(db)
-    finally:
-        db.close()
 
 
 def _sync_directory(path: Path) -> None:

@@ -54,7 +54,8 @@ def default(value: Json | Undefined, default_value: Json | Undefined = "", boole
 
 def join(value: Json, d: Json = "") -> str:
     found, separator = items(value), as_text(d)
-    if (len(found) - 1) * utf8_size(separator) > MAX_RESULT:
+    sure = utf8_size(value) if isinstance(value, str) else 0
+    if sure + (len(found) - 1) * utf8_size(separator) > MAX_RESULT:
         raise too_large()
     return joined(map(as_text, found), separator)
 

@@ -1,0 +1,246 @@
+"""Policies as their users hold them: loading, errors with places, examples and tests, explain and check."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from capsule.calls import LayerState, RunState, Source, ToolCall
+from capsule.errors import PlanError, ToolError
+from capsule.policy import OnPaper, Policy, check_policy, explain
+
+SPEC_POLICY = """\
+version: 1
+name: docs-and-notes
+default_action: deny
+rules:
+  - id: read-docs
+    action: allow
+    tool: [fs.read, fs.list]
+    constraints:
+      path: {patterns: ["./docs/**", "~/notes/*.md"]}
+      max_bytes: 1MB
+    why: The docs are public.
+    examples: {match: [{path: ./docs/a/b.md}], no_match: [{path: ./.env}]}
+  - {action: deny, tool: "*", constraints: {paths: {pattern: "**/secrets"}}}
+  - action: allow
+    tool: http.get
+    constraints:
+      url: {domains: [api.github.com, "*.python.org"]}
+      rate_limit: {requests_per_minute: 30}
+      timeout: 20s
+  - action: allow
+    tool: shell.run
+    constraints: {command: {patterns: ["git status", "git log **"]}, timeout: 10s, sandbox: {read: ["."]}}
+  - {action: allow, tool: fs.write, constraints: {path: {pattern: "./out/**"}}}
+  - {action: ask, tool: fs.write, when: {tainted: true}}
+  - {action: limit, tool: "*", constraints: {max_calls: 200}}
+limits: {calls: 500, wall_time: 10m}
+tests:
+  - {tool: fs.read, args: {path: ./docs/a.md}, expect: allow}
+  - {tool: fs.read, args: {path: ./docs/secrets/k}, expect: deny, code: 1001}
+"""
+
+
+@pytest.mark.parametrize(
+    ("tool", "args", "tainted", "expected"),
+    [
+        ("fs.read", {"path": "docs/a.md"}, False, "allow"),
+        ("fs.read", {"path": "~/notes/a.md"}, False, "allow"),
+        ("fs.read", {"path": "docs/.env"}, False, "deny 1001"),
+        ("fs.read", {"path": "docs/../.env"}, False, "deny 1001"),
+        ("fs.read", {"path": "/etc/passwd"}, False, "deny 1001"),
+        ("fs.list", {"path": "docs"}, False, "allow"),
+        ("fs.read", {"path": "docs"}, False, "deny 1001"),
+        ("fs.write", {"path": "out/x", "content": ""}, False, "allow"),
+        ("fs.write", {"path": "out/x", "content": ""}, True, "ask"),
+        ("fs.write", {"path": "docs/x", "content": ""}, True, "deny 1001"),
+        ("fs.write", {"path": "out/.git/hooks/x", "content": ""}, False, "deny 1001"),
+        ("fs.write", {"path": "out/Makefile", "content": ""}, False, "deny 1001"),
+        ("http.get", {"url": "https://docs.python.org/3/"}, False, "allow"),
+        ("http.get", {"url": "https://python.org/"}, False, "deny 1002"),
+        ("http.get", {"url": "http://192.168.1.1"}, False, "deny 1002"),
+        ("http.get", {"url": "https://api.github.com/", "headers": {"Authorization": "x"}}, False, "deny 1009"),
+        ("shell.run", {"command": ["git", "log", "-p"]}, False, "allow"),
+        ("shell.run", {"command": ["git", "push"]}, False, "deny 1003"),
+        ("shell.run", {"command": ["git", "status"], "cwd": "."}, False, "deny 1001"),
+        ("shell.run", {"command": ["git", "status"], "env": {"A": "b"}}, False, "deny 1009"),
+    ],
+)
+def test_the_policy_of_the_specification(tool: str, args: dict[str, Any], tainted: bool, expected: str) -> None:
+    found = Policy.parse(SPEC_POLICY).decide(ToolCall(tool=tool, args=args), tainted=tainted)
+    assert " ".join([found.effect.value, *([str(found.code)] if found.code else [])]) == expected
+
+
+@pytest.mark.parametrize(
+    ("rules", "place", "words"),
+    [
+        ("- {action: permit, tool: fs.read}", "2:13", ["permit", "allow, ask, deny, limit"]),
+        ("- {acton: allow, tool: fs.read}", "2:5", ["acton", "did you mean 'action'"]),
+        ("- {action: allow, tool: fs.read}", "2:4", ["which path"]),
+        ("- {action: allow, tool: fs.read, constraints: {pth: {pattern: a}}}", "2:49", ["pth", "did you mean path"]),
+        ("- {action: allow, tool: fs.read, constraints: {path: {patern: a}}}", "2:56", ["patern", "pattern"]),
+        ("- {action: allow, tool: fs.read, constraints: {path: {pattern: 'a['}}}", "2:65", ["not closed"]),
+        ("- {action: allow, tool: fs.read, constraints: {path: {pattern: '../x'}}}", "2:65", [".."]),
+        ("- {action: allow, tool: fs.read, constraints: {path: {pattern: a}, max_bytes: 1XB}}", "2:80", ["1XB"]),
+        ("- {action: allow, tool: fs.read, constraints: {path: {pattern: a}, timeout: 20}}", "2:78", ["20s or 20ms"]),
+        ("- {action: deny, tool: fs.read, constraints: {max_calls: 1}}", "2:59", ["a deny has no limits"]),
+        ("- {action: limit, tool: fs.read}", "2:4", ["names no limit"]),
+        (
+            "- {action: allow, tool: fs.read, when: {tainted: true}, constraints: {path: {pattern: a}}}",
+            "2:51",
+            ["tainted"],
+        ),
+        ("- {action: allow, tool: http.get, constraints: {url: {schemes: [https]}}}", "2:", ["which hosts"]),
+        ("- {action: allow, tool: shell.run, constraints: {command: {pattern: 'a ** b'}}}", "2:", ["**"]),
+        (
+            "- {action: allow, tool: [fs.read, http.get], constraints: {urls: {domains: [a.b]}, colour: {const: 1}}}",
+            "2:",
+            ["colour"],
+        ),
+        ("- {action: allow, tool: fs.read, constraints: {path: {pattern: a}, length: {maxmum: 1}}}", "2:", ["maxmum"]),
+        ("- {action: limit, tool: shell.run, constraints: {sandbox: {read: ['.']}}}", "2:", ["grants nothing"]),
+        (
+            "- {action: allow, tool: shell.run, constraints: {command: {pattern: a}, sandbox: {read: ['*']}}}",
+            "2:",
+            ["literal"],
+        ),
+        ("- {id: a, action: deny, tool: x}\n - {id: a, action: deny, tool: y}", "3:", ["taken"]),
+        ("- {action: deny, tool: x}\n - {action: deny, tool: x}", "3:", ["says the same"]),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_place(rules: str, place: str, words: list[str]) -> None:
+    with pytest.raises(PlanError) as caught:
+        Policy.parse(f"rules:\n {rules}\n", name="policy.yaml")
+    error = caught.value
+    assert error.code == 3001
+    assert f"policy.yaml:{place}" in error.message
+    assert [word for word in words if word not in error.message + (error.hint or "")] == []
+
+
+@pytest.mark.parametrize(
+    ("tail", "words"),
+    [
+        ("tests: [{tool: fs.read, args: {path: a}, expect: deny}]", "expected deny, found allow"),
+        ("tests: [{tool: fs.read, args: {path: /b}, expect: deny, code: 1002}]", "expected code 1002, found 1001"),
+        ("tests: [{tool: fs.red, args: {}, expect: deny}]", "2001"),
+    ],
+)
+def test_a_policy_that_contradicts_its_tests_is_refused(tail: str, words: str) -> None:
+    rules = "rules: [{action: allow, tool: fs.read, constraints: {path: {pattern: ./**}}}]"
+    with pytest.raises(PlanError, match=words):
+        Policy.parse(f"{rules}\n{tail}")
+
+
+@pytest.mark.parametrize(
+    ("examples", "words"),
+    [
+        ("{match: [{path: /etc/x}]}", "does not match"),
+        ("{no_match: [{path: a}]}", "matches it"),
+        ("{match: [{colour: a}]}", "no tool of this rule takes"),
+    ],
+)
+def test_a_rule_that_contradicts_its_examples_is_refused(examples: str, words: str) -> None:
+    rule = f"{{action: allow, tool: fs.read, constraints: {{path: {{pattern: ./**}}}}, examples: {examples}}}"
+    with pytest.raises(PlanError, match=words) as caught:
+        Policy.parse(f"rules: [{rule}]", name="p.yaml")
+    assert caught.value.message.startswith("p.yaml:1:")
+
+
+def test_a_file_and_a_text_give_the_same_policy(tmp_path: Path) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text(SPEC_POLICY)
+    loaded = Policy.load(file)
+    assert loaded.digest == Policy.parse(SPEC_POLICY).digest
+    assert loaded.file == file
+
+
+def test_ids_come_from_the_digest_and_do_not_depend_on_neighbours() -> None:
+    [first, second] = Policy.parse("rules: [{action: deny, tool: x}, {action: deny, tool: y}]").rules.rules
+    [alone] = Policy.parse("rules: [{action: deny, tool: y}]").rules.rules
+    assert second.id == alone.id
+    assert first.id.startswith("deny-x-")
+
+
+@pytest.mark.parametrize(("call", "code"), [(ToolCall(tool="fs.red"), 2001), (ToolCall(tool="fs.read"), 2002)])
+def test_unknown_tools_and_arguments_never_reach_the_policy(call: ToolCall, code: int) -> None:
+    with pytest.raises(ToolError) as caught:
+        Policy.parse(SPEC_POLICY).decide(call)
+    assert caught.value.code == code
+
+
+def explained(policy: str, tool: str, **args: Any) -> dict[str, Any]:
+    loaded = Policy.parse(policy)
+    call = loaded.concrete(ToolCall(tool=tool, args=args, source=Source.PLAN), OnPaper())
+    found = explain((loaded.bind(OnPaper()),), call, RunState(layers=(LayerState(),)))
+    return dict(found.as_json())
+
+
+def test_explain_is_the_enforcers_answer_with_every_rules_story() -> None:
+    found = explained(SPEC_POLICY, "fs.read", path="/etc/passwd")
+    assert (found["effect"], found["code"]) == ("deny", 1001)
+    assert found["suggestion"] == 'add "/etc/passwd" to the path of rule read-docs'
+    stories = {story["rule"]: story["because"] for story in found["rules"]}
+    assert stories["read-docs"] == "path: '/etc/passwd' is not covered"
+    assert [because for because in stories.values() if because == "it does not name fs.read"] != []
+
+
+def test_explain_names_the_rule_of_each_limit() -> None:
+    assert explained(SPEC_POLICY, "fs.read", path="docs/a")["limits"] == {"max_bytes": "read-docs"}
+
+
+@pytest.mark.parametrize(
+    ("rules", "tool", "args"),
+    [
+        ("[]", "fs.read", {"path": "a b/[x]*.md"}),
+        ("[]", "fs.list", {"path": "~/notes"}),
+        ("[]", "fs.write", {"path": ".git/config", "content": ""}),
+        ("[{id: a, action: allow, tool: fs.read, constraints: {path: {pattern: ./x}}}]", "fs.read", {"path": "/y"}),
+        ("[]", "http.get", {"url": "https://example.com/a?b=c"}),
+        ("[]", "shell.run", {"command": ["git", "log", "*", "a b"]}),
+    ],
+)
+def test_the_suggested_edit_allows_the_call(rules: str, tool: str, args: dict[str, Any]) -> None:
+    policy = Policy.parse(f"rules: {rules}")
+    call = ToolCall(tool=tool, args=args)
+    suggestion = policy.decide(call).suggestion
+    assert suggestion is not None
+    if "add the rule " in suggestion:
+        edited = f"rules: [{suggestion.partition('add the rule ')[2]}]"
+    else:
+        pattern = suggestion.removeprefix("add ").partition(" to the ")[0]
+        edited = f"rules: [{{id: a, action: allow, tool: {tool}, constraints: {{path: {{pattern: {pattern}}}}}}}]"
+    assert Policy.parse(edited).decide(call).effect.value == "allow"
+
+
+@pytest.mark.parametrize(
+    ("rules", "words"),
+    [
+        ("[]", "denies everything"),
+        ("[{action: allow, tool: fs.read, constraints: {path: {pattern: /**}}}]", "more than any one job"),
+        ("[{action: allow, tool: fs.read, constraints: {path: {pattern: ./**, hidden: allow}}}]", "reaches .env"),
+        (
+            "[{action: allow, tool: fs.read, redact: off, constraints: {path: {pattern: ./a}}}]",
+            "secrets into the journal",
+        ),
+        ("[{action: allow, tool: fs.write, constraints: {path: {pattern: ./*, protected: allow}}}]", "no effect"),
+        ("[{action: allow, tool: http.get, constraints: {url: {pattern: '**'}}}]", "every public host"),
+        ("[{action: deny, tool: shell.run, constraints: {command: {pattern: rm}}}]", "seat belt"),
+        ("[{action: allow, tool: fs.read, constraints: {path: {patterns: []}}}]", "matches nothing"),
+        (
+            """[{id: a, action: allow, tool: fs.read, constraints: {path: {pattern: a}, max_bytes: 9}},
+            {id: b, action: limit, tool: fs.*, constraints: {max_bytes: 5}}]""",
+            "never reached: b",
+        ),
+    ],
+)
+def test_check_remarks_what_is_dangerous_or_says_nothing(rules: str, words: str) -> None:
+    remarks = check_policy(Policy.parse(f"rules: {rules}"))
+    assert [remark for remark in remarks if words in remark.message] != []
+
+
+def test_check_has_nothing_to_say_of_a_plain_policy() -> None:
+    plain = "rules: [{action: allow, tool: fs.read, constraints: {path: {pattern: ./docs/**}}}]"
+    assert check_policy(Policy.parse(plain)) == []
