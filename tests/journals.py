@@ -7,9 +7,11 @@ import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
+
+import pytest
 
 from capsule.canon import Json
 from capsule.store import RunWriter, Store
@@ -111,6 +113,17 @@ def forge(path: Path, *statements: str, values: Sequence[object] = ()) -> None:
         for statement in statements:
             db.execute(statement, values)
         db.execute("COMMIT")
+
+
+@contextmanager
+def mounted(target: Path, *options: str) -> Iterator[None]:
+    """Needs root and the right to mount, which a container may not have."""
+    if os.geteuid() != 0 or subprocess.run(["mount", *options, target], check=False, capture_output=True).returncode:
+        pytest.skip("mounting is not allowed here")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", target], check=True)
 
 
 def beside(path: Path) -> dict[str, bytes]:

@@ -13,13 +13,25 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from journals import KILLED, START, TickingClock, beside, end, intent, open_store, recorded_run, rows, run_script
+from journals import (
+    KILLED,
+    START,
+    TickingClock,
+    beside,
+    end,
+    intent,
+    mounted,
+    open_store,
+    recorded_run,
+    rows,
+    run_script,
+)
 
 from capsule.calls import RunStatus
 from capsule.errors import StorageError
 from capsule.store import Store
 
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount or to become another user")
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become another user")
 
 
 @pytest.fixture
@@ -209,7 +221,6 @@ def test_opening_for_writing_tidies_up_after_a_kill(path: Path) -> None:
     assert [run.status for run in store.runs()] == [RunStatus.COMPLETED, RunStatus.INTERRUPTED]
 
 
-@as_root
 @pytest.mark.parametrize("left_over", [False, True])
 def test_a_store_on_a_read_only_disk(tmp_path: Path, left_over: bool) -> None:
     path = tmp_path / "disk" / "runs.db"
@@ -218,16 +229,13 @@ def test_a_store_on_a_read_only_disk(tmp_path: Path, left_over: bool) -> None:
         run_script(KILLED, path)
     else:
         recorded_run(open_store(path))
-    subprocess.run(["mount", "--bind", path.parent, path.parent], check=True)
-    try:
+    with mounted(path.parent, "--bind", str(path.parent)):
         subprocess.run(["mount", "-o", "remount,ro,bind", path.parent], check=True)
         looked_at(open_store(path, readonly=True))
         with pytest.raises(StorageError, match=r"read-only \[5001\]"):
             open_store(path)
         with pytest.raises(StorageError, match=r"\[5001\]"):
             open_store(path.with_name("new.db"))
-    finally:
-        subprocess.run(["umount", path.parent], check=True)
 
 
 OTHER_USER = """

@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from journals import START, TickingClock, end, intent, open_store, outcome, recorded_run
+from journals import START, TickingClock, end, intent, mounted, open_store, outcome, recorded_run
 
 from capsule.calls import RunStatus
 from capsule.errors import StorageError
 from capsule.store import RunWriter, Store
 from capsule.store.reserve import RESERVE_BYTES
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a small disk")
-
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
     path = tmp_path / "disk"
     path.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m,mode=700", "capsule-test", path], check=True)
-    try:
+    with mounted(path, "-t", "tmpfs", "-o", "size=2m,mode=700", "capsule-test"):
         yield path
-    finally:
-        subprocess.run(["umount", path], check=True)
 
 
 @pytest.fixture

@@ -245,6 +245,7 @@ with open_store(Path(sys.argv[1])).begin(START) as run:
             [*command, sys.executable, "-c", script, path.with_name(f"{steps}.db")],
             env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
             check=True,
+            capture_output=True,
             timeout=60,
         )
         return counted.read_text().count("sync(")

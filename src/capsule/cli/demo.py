@@ -17,13 +17,19 @@ from capsule.cli.run import run
 from capsule.cli.verify import verify
 from capsule.screen import printable
 
-_FILES = ("plan.yaml", "policy.yaml", "notes/monday.md", "notes/tuesday.md")
+_FILES = {
+    "plan.yaml": "plan.yaml",
+    "policy.yaml": "policy.yaml",
+    "notes/monday.md": "notes/monday.md",
+    "notes/tuesday.md": "notes/tuesday.md",
+    "secrets.txt": ".env",
+}
 
 _BEFORE = """\
-The plan lists two notes, reads one, writes a summary, and reaches for /etc/passwd.
+The plan lists two notes, reads one, writes a summary, and reaches for .env.
 The policy allows the first three and does not speak of the last; so it is denied."""
 _NEXT = """\
-  capsule policy explain --policy policy.yaml fs.read path=/etc/passwd
+  capsule policy explain --policy policy.yaml fs.read path=.env
   capsule show-run last --db runs.db
   edit policy.yaml, and run the plan again"""
 
@@ -67,8 +73,8 @@ def _make_ready(directory: Path) -> None:
 
 def _tour(directory: Path) -> None:
     """The commands as a user gives them, in the directory: they are the same functions."""
-    for name in _FILES:
-        target = directory / name
+    for name, written in _FILES.items():
+        target = directory / written
         target.parent.mkdir(exist_ok=True)
         target.write_bytes(files("capsule.cli").joinpath("demo_files", name).read_bytes())
     db = Path("runs.db")

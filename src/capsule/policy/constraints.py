@@ -205,9 +205,11 @@ class RuleReader:
 
 def duration(written: Json) -> int:
     """Milliseconds; a bare number does not say of what."""
-    if isinstance(written, int):
-        raise ValueError(f"found {written} without a unit; write {written}s or {written}ms")
-    return units.duration_ms(cast("str", written))
+    if not isinstance(written, str):
+        raise ValueError(  # noqa: TRY004 - the value is what is wrong, like every other that is no duration
+            f"found {written} without a unit; write {written}s or {written}ms"
+        )
+    return units.duration_ms(written)
 
 
 def _without(raw: Mapping[str, Json], key: str) -> Mapping[str, Json]:

@@ -11,7 +11,7 @@ from capsule.policy.advice import cut
 from capsule.policy.decide import decide
 from capsule.policy.layer import Layer
 from capsule.policy.rules import Action, Constraint, Rule, Selector
-from capsule.policy.selectors import needs_cover, selector_index
+from capsule.policy.selectors import About, needs_cover, selector_index
 from capsule.policy.values import ValueConstraint
 
 
@@ -82,7 +82,8 @@ def _holds(selector: Selector, constraint: Constraint, call: ConcreteCall, world
     if isinstance(constraint, ValueConstraint):
         value = call.args.get(selector.name)
         return value is not None and constraint.mismatch(value) is None
-    return bool(selector_index(selector, [(0, constraint)], world, as_bars=as_bars).match(call)[0])
+    about = About.of(selector, call.definition)
+    return bool(selector_index(about, [(0, constraint)], world, as_bars=as_bars).match(call)[0])
 
 
 def _values(selector: Selector, call: ConcreteCall) -> str:

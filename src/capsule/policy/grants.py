@@ -223,7 +223,7 @@ def grant_of(terms: Terms, call: ConcreteCall, places: Places) -> Grant:
             for command in call.commands
         ),
         redact=terms.redact or "secrets",
-        secrets=tuple(sorted({handle.name for handle in secret_handles(call)})),
+        secrets=tuple(sorted({handle.name for handle in secret_handles(call)})) if terms.secrets else (),
     )
 
 

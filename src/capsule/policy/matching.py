@@ -16,7 +16,7 @@ from capsule.policy import floors
 from capsule.policy.commands import CommandConstraint
 from capsule.policy.paths import PathConstraint
 from capsule.policy.rules import Constraint, Rule, Selector
-from capsule.policy.selectors import needs_cover, selector_index
+from capsule.policy.selectors import About, needs_cover, selector_index
 from capsule.policy.urls import UrlConstraint
 from capsule.policy.values import ValueConstraint
 
@@ -89,19 +89,22 @@ class RuleIndex:
                 else:
                     named.setdefault(selector, []).append((number, constraint))
         self._selected = [
-            selector_index(selector, constraints, world, as_bars=as_bars) for selector, constraints in named.items()
+            selector_index(About.of(selector, definition), constraints, world, as_bars=as_bars)
+            for selector, constraints in named.items()
         ]
         self._needed = Counter(number for constraints in named.values() for number, _ in constraints)
         self._free = tuple(number for number in range(len(rules)) if number not in self._needed)
         self._uncovered = {} if as_bars else _uncovered(rules, definition)
 
     def match(self, call: ConcreteCall) -> Matches:
-        hits: Counter[int] = Counter()
         failed: set[int] = set()
+        hits: dict[int, int] = {}
         for selected in self._selected:
             found, code = selected.match(call)
-            hits.update(found)
-            failed.update(() if code is None else (code,))
+            for number in found:
+                hits[number] = hits.get(number, 0) + 1
+            if code is not None:
+                failed.add(code)
         candidates = [number for number, count in hits.items() if count == self._needed[number]]
         candidates += self._free
         if not self._as_bars:

@@ -85,7 +85,7 @@ class PathPattern:
 
     @classmethod
     def parse(cls, text: str, *, unanchored_allowed: bool) -> PathPattern:
-        """`unanchored_allowed` is for what bars a call: there a leading `**/` looks everywhere. May raise ValueError."""
+        """`unanchored_allowed` is for bars: there a leading `**/` looks everywhere. ValueError: a bad one."""
         return cls(
             text=text,
             expansions=tuple(expansion(units) for units in expand(text)),

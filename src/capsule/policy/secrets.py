@@ -36,6 +36,8 @@ class Handle:
 
 def secret_handles(call: ConcreteCall) -> Iterator[Handle]:
     for argument, value in call.args.items():
+        if not _may_hold_one(value):
+            continue
         match call.definition.guards.get(argument):
             case Guard.ENV | Guard.HEADERS as guard if isinstance(value, Mapping):
                 for name, inner in value.items():
@@ -45,6 +47,11 @@ def secret_handles(call: ConcreteCall) -> Iterator[Handle]:
             case _:
                 for text in _texts(value):
                     yield from _in_text(text, argument, whole=argument == "stdin")
+
+
+def _may_hold_one(value: Json) -> bool:
+    """Nearly no argument does, and this is asked of every one."""
+    return _PREFIX in value if isinstance(value, str) else isinstance(value, Mapping | Sequence) and bool(value)
 
 
 def _texts(value: Json) -> Iterator[str]:

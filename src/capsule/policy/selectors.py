@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
-from capsule.calls import Access, ConcreteCall, ConcretePath, Guard, World
+from capsule.calls import Access, ConcreteCall, ConcretePath, Guard, ToolDefinition, World
 from capsule.policy import floors
 from capsule.policy.commands import CommandConstraint, CommandIndex
 from capsule.policy.paths import BoundPattern, PathConstraint
@@ -48,6 +48,21 @@ def _reaches(guard: Guard, value: object) -> bool:
     return True
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """A selector in one tool: the arguments that it speaks of there."""
+
+    arguments: frozenset[str]
+    is_guard_key: bool
+
+    @classmethod
+    def of(cls, selector: Selector, definition: ToolDefinition) -> About:
+        return cls(
+            arguments=frozenset(name for name, guard in definition.guards.items() if selector.covers(name, guard)),
+            is_guard_key=selector.is_guard_key,
+        )
+
+
 class SelectorIndex(Protocol):
     def match(self, call: ConcreteCall) -> Found: ...
 
@@ -63,9 +78,10 @@ class PathSelector:
     """The path patterns of many rules for one argument or guard key."""
 
     def __init__(
-        self, selector: Selector, numbered: Sequence[tuple[int, PathConstraint]], world: World, *, as_bars: bool
+        self, about: About, numbered: Sequence[tuple[int, PathConstraint]], world: World, *, as_bars: bool
     ) -> None:
-        self._selector = selector
+        self._about = about
+        self._arguments = about.arguments
         self._as_bars = as_bars
         self._places = world.places
         self._rules = {rule for rule, _ in numbered}
@@ -82,14 +98,12 @@ class PathSelector:
         return PatternIndex.build((entry.pattern, number) for number, entry in enumerate(self._entries) if keep(entry))
 
     def match(self, call: ConcreteCall) -> Found:
-        values = [
-            path for path in call.paths if self._selector.covers(path.argument, call.definition.guards[path.argument])
-        ]
+        values = [path for path in call.paths if path.argument in self._arguments]
         listing = call.tool == _LISTING
         if self._as_bars:
             return _bars_any([self._bars(path, hangs=listing) for path in values])
         granted = [self._grants(path, hangs=listing) for path in values]
-        return _grants_all(granted, self._rules, 1001, absent_will_do=_absent_will_do(self._selector, call))
+        return _grants_all(granted, self._rules, 1001, absent_will_do=_absent_will_do(self._about, call))
 
     def _bars(self, path: ConcretePath, *, hangs: bool) -> set[int]:
         found: set[int] = set()
@@ -111,28 +125,29 @@ class PathSelector:
 
 
 class UrlSelector:
-    def __init__(self, selector: Selector, numbered: Sequence[tuple[int, UrlConstraint]], *, as_bars: bool) -> None:
-        self._selector = selector
+    def __init__(self, about: About, numbered: Sequence[tuple[int, UrlConstraint]], *, as_bars: bool) -> None:
+        self._about = about
+        self._arguments = about.arguments
         self._as_bars = as_bars
         self._rules = {rule for rule, _ in numbered}
         self._index = UrlIndex.build((constraint, rule) for rule, constraint in numbered)
 
     def match(self, call: ConcreteCall) -> Found:
-        guards = call.definition.guards
-        values = [url for url in call.urls if self._selector.covers(url.argument, guards[url.argument])]
+        values = [url for url in call.urls if url.argument in self._arguments]
         found = [self._index.matches(url) for url in values]
         if self._as_bars:
             return _bars_any(found)
-        return _grants_all(found, self._rules, 1002, absent_will_do=_absent_will_do(self._selector, call))
+        return _grants_all(found, self._rules, 1002, absent_will_do=_absent_will_do(self._about, call))
 
 
 class CommandSelector:
     """Keeps the patterns apart from `deny_tokens`, whose failure has a code of its own."""
 
     def __init__(
-        self, selector: Selector, numbered: Sequence[tuple[int, CommandConstraint]], world: World, *, as_bars: bool
+        self, about: About, numbered: Sequence[tuple[int, CommandConstraint]], world: World, *, as_bars: bool
     ) -> None:
-        self._selector = selector
+        self._about = about
+        self._arguments = about.arguments
         self._as_bars = as_bars
         self._rules = {rule for rule, _ in numbered}
         self._index = _commands(numbered, world)
@@ -141,12 +156,11 @@ class CommandSelector:
         self._patterns = _commands(untold, world) if has_tokens else self._index
 
     def match(self, call: ConcreteCall) -> Found:
-        guards = call.definition.guards
-        values = [each for each in call.commands if self._selector.covers(each.argument, guards[each.argument])]
+        values = [each for each in call.commands if each.argument in self._arguments]
         matched = [self._index.matches(each) for each in values]
         if self._as_bars:
             return _bars_any(matched)
-        absent = _absent_will_do(self._selector, call)
+        absent = _absent_will_do(self._about, call)
         found, code = _grants_all(matched, self._rules, 1003, absent_will_do=absent)
         if code is not None and self._patterns is not self._index and values:
             by_pattern = set[int].intersection(*(self._patterns.matches(each) for each in values))
@@ -170,20 +184,18 @@ def _grants_all(found: Sequence[set[int]], rules: set[int], code: int, *, absent
     return granted, None if len(granted) == len(rules) else code
 
 
-def _absent_will_do(selector: Selector, call: ConcreteCall) -> bool:
+def _absent_will_do(about: About, call: ConcreteCall) -> bool:
     """A rule for several tools may hold guard keys that only some of them have arguments for."""
-    return selector.is_guard_key and bool(needs_cover(call))
+    return about.is_guard_key and bool(needs_cover(call))
 
 
-def selector_index(
-    selector: Selector, constraints: Sequence[Numbered], world: World, *, as_bars: bool
-) -> SelectorIndex:
+def selector_index(about: About, constraints: Sequence[Numbered], world: World, *, as_bars: bool) -> SelectorIndex:
     """Constraints of one selector are of one kind: the tool says what the argument is."""
     paths = [(rule, constraint) for rule, constraint in constraints if isinstance(constraint, PathConstraint)]
     urls = [(rule, constraint) for rule, constraint in constraints if isinstance(constraint, UrlConstraint)]
     commands = [(rule, constraint) for rule, constraint in constraints if isinstance(constraint, CommandConstraint)]
     if paths:
-        return PathSelector(selector, paths, world, as_bars=as_bars)
+        return PathSelector(about, paths, world, as_bars=as_bars)
     if urls:
-        return UrlSelector(selector, urls, as_bars=as_bars)
-    return CommandSelector(selector, commands, world, as_bars=as_bars)
+        return UrlSelector(about, urls, as_bars=as_bars)
+    return CommandSelector(about, commands, world, as_bars=as_bars)
