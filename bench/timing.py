@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from time import perf_counter
@@ -27,7 +27,9 @@ FULL = Effort(share=1)
 TOUCH = Effort(share=0.01)  # shows that everything runs; says nothing about speed
 
 
-def in_turns(sides: Mapping[str, Callable[[], object]], *, seconds: float) -> dict[str, float]:
+def in_turns(
+    sides: Mapping[str, Callable[[], object]], *, seconds: float, of: Callable[[Sequence[float]], float] = median
+) -> dict[str, float]:
     """The median seconds of each side, over as many rounds as fit; every second round goes the other way round."""
     taken: dict[str, list[float]] = {name: [] for name in sides}
     for side in sides.values():
@@ -42,7 +44,7 @@ def in_turns(sides: Mapping[str, Callable[[], object]], *, seconds: float) -> di
             taken[name].append(perf_counter() - began)
         order.reverse()
         rounds += 1
-    return {name: median(times) for name, times in taken.items()}
+    return {name: of(times) for name, times in taken.items()}
 
 
 def shown(seconds: float) -> str:

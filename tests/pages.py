@@ -24,7 +24,7 @@ from pathlib import Path
 
 from capsule import Plan, Policy
 
-PROJECT = "/home/ada/project"  # where pages say that they are
+HOME = "/home/ada"  # what pages call the home of whoever tries them
 
 _FENCE = re.compile(r"^( *)```(\w+)[^\n]*\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 
@@ -133,7 +133,7 @@ class Project:
         return self._placed(printed.getvalue())
 
     def _placed(self, text: str) -> str:
-        return text.replace(str(self.directory.resolve()), PROJECT).replace(str(self.directory), PROJECT)
+        return text.replace(str(self._home.resolve()), HOME).replace(str(self._home), HOME)
 
     def _document(self, text: str) -> list[str]:
         title, _, body = text.partition("\n")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -27,7 +26,6 @@ from gated import (
 
 from capsule.approval import VALID_FOR_MS, allow_all, deny_all, reads_only
 from capsule.calls import BUILTIN, Answer, Effect, Question, RunStatus, SideEffect, Source, Status, ToolCall
-from capsule.calls.builtin import FS_WRITE
 
 POLICY = """
 rules:
@@ -344,9 +342,3 @@ def test_a_layer_that_denies_after_the_yes_wins(workdir: Path) -> None:
         result = gate.call(write("ask/new"))
     assert code(result) == 1006
     assert not (workdir / "ask/new").exists()
-
-
-def test_d1_a_definition_that_changed_is_another_call() -> None:
-    changed: Mapping[str, object] = {"description": "another", "timeout_ms": 1, "max_bytes": 5}
-    for name, value in changed.items():
-        assert replace(FS_WRITE, **{name: value}).as_json() != FS_WRITE.as_json()  # type: ignore[arg-type]  # each its own type

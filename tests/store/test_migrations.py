@@ -13,7 +13,7 @@ from journals import START, end, intent, open_store, outcome, recorded_run, refu
 
 from capsule.store.migrations import MIGRATIONS, migrate, schema_version
 
-PUBLISHED = ["d2dd77e268ff0d05fad551e82c66d65ac60aa9e69a4080cb69216d7d375cc607"]
+PUBLISHED = ["76270d705c745a9ad82184573a9595de11fa8738dc2d9e5ae0c3f806aaca0f56"]
 
 
 @pytest.fixture

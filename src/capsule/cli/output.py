@@ -29,3 +29,7 @@ def coloured(text: str, colour: str, *, stream: TextIO | None = None) -> str:
     if is_plain(stream or sys.stdout):
         return text
     return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m"
+
+
+def counted(count: int, word: str) -> str:
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"

@@ -15,7 +15,7 @@ from capsule.calls import Decision, Effect, LayerState, RunState, Source, ToolCa
 from capsule.canon import Json
 from capsule.cli.options import AsJson, settings
 from capsule.cli.outermost import EXIT_DENIED, EXIT_FAILED
-from capsule.cli.output import coloured, print_json, print_line
+from capsule.cli.output import coloured, counted, print_json, print_line
 from capsule.cli.words import TakesArgv, call_arguments
 from capsule.documents import check as check_document
 from capsule.documents import load_text
@@ -68,7 +68,8 @@ def check(policy: File, *, as_json: AsJson = False) -> None:
         return
     for remark in remarks:
         print_line(f"{coloured(remark.level, 'yellow')}: {printable(remark.rule)}: {printable(remark.message)}")
-    print_line(f"{printable(str(policy))}: valid, {len(loaded.rules.rules)} rules, {len(remarks)} remarks")
+    rules, remarked = counted(len(loaded.rules.rules), "rule"), counted(len(remarks), "remark")
+    print_line(f"{printable(str(policy))}: valid, {rules}, {remarked}")
 
 
 @app.command(name="explain", cls=TakesArgv)
@@ -125,10 +126,18 @@ def _print_explanation(explanation: Explanation) -> None:
     if decision.suggestion:
         print_line(f"  to allow: {printable(decision.suggestion)}")
     for limit, rule in decision.limit_rules.items():
-        print_line(f"  {limit} comes from {printable(rule)}")
+        print_line(f"  {limit} {_limit(decision, limit)} from {printable(rule)}")
     for story in explanation.stories:
         icon = coloured("✓", "green") if story.matched else coloured("–", "dim")
         print_line(f"  {icon} {printable(story.rule)} ({story.action}): {printable(story.because)}")
+
+
+def _limit(decision: Decision, name: str) -> str:
+    assert decision.grant is not None, "a limit is part of a grant"
+    limits = decision.grant.limits
+    if name == "timeout":
+        return f"{limits.timeout_ms} ms"
+    return f"{limits.max_bytes if name == 'max_bytes' else limits.max_output_bytes} bytes"
 
 
 @app.command(name="decide")

@@ -11,7 +11,7 @@ from capsule.canon import Json
 from capsule.cli.journal import find_id, journal
 from capsule.cli.options import AsJson, Db
 from capsule.cli.outermost import EXIT_INTEGRITY
-from capsule.cli.output import coloured, print_json, print_line
+from capsule.cli.output import coloured, counted, print_json, print_line
 from capsule.screen import printable
 from capsule.store import ChainCheck, Verification
 
@@ -75,14 +75,13 @@ def _print(checked: Verification) -> None:
     if checked.problem:
         print_line(f"{coloured('✗', 'red')} {printable(checked.problem)}")
     broken = sum(not check.ok for check in checked.checks)
-    count = len(checked.checks)
-    print_line(f"{count} {'run' if count == 1 else 'runs'}, {broken} broken")
+    print_line(f"{counted(len(checked.checks), 'run')}, {broken} broken")
 
 
 def _line(check: ChainCheck) -> str:
     if check.breach is not None:
         return f"{coloured('✗', 'red')} {check.run_id}  record {check.breach.seq}: {printable(check.breach.message)}"
     notes = [] if check.ended else ["not ended"]
-    notes += [f"{len(check.unknown)} began and left no outcome"] if check.unknown else []
+    notes += [f"{counted(len(check.unknown), 'call')} began and left no outcome"] if check.unknown else []
     noted = f"  ({', '.join(notes)})" if notes else ""
-    return f"{coloured('✓', 'green')} {check.run_id}  {check.records} records  {check.head}{noted}"
+    return f"{coloured('✓', 'green')} {check.run_id}  {counted(check.records, 'record')}  {check.head}{noted}"

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from capsule.calls import Clock, FileGrant, Written
 from capsule.effects.anchors import Anchors
 from capsule.effects.beneath import DIRECTORY
-from capsule.effects.failures import failure, link_appeared, grant_path
+from capsule.effects.failures import failure, grant_path, link_appeared
 from capsule.effects.reading import FILE, only_regular
 from capsule.errors import PolicyDenied, ToolError
 

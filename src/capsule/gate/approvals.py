@@ -37,7 +37,7 @@ class Approvals:
     def ask(
         self,
         call: ToolCall,
-        call_id: str,
+        number: int,
         concrete: ConcreteCall,
         decision: Decision,
         *,
@@ -47,30 +47,30 @@ class Approvals:
 
         After a yes the world is looked at and the call decided once more; whatever is not what was shown is denied.
         """
-        question = self._question(call, call_id, concrete, decision)
-        self._writer.append("question", {"call": call_id, "digest": question.digest, "at": self._clock.wall_ms()})
+        question = self._question(call, number, concrete, decision)
+        self._writer.append("question", {"call": number, "digest": question.digest, "at": self._clock.wall_ms()})
         asked = self._clock.monotonic()
         with self._clock.stopped():
             answer = self._approver(question)
         late = (self._clock.monotonic() - asked) * 1000 > VALID_FOR_MS
         yes = answer.approved is True  # nothing else that happens to be true
-        said = self._mask.arguments({"by": recordable(answer.by), "reason": recordable(answer.reason)}).value
+        said = self._mask.record({"by": recordable(answer.by), "reason": recordable(answer.reason)}).value
         assert isinstance(said, Mapping)
-        record = {"call": call_id, "digest": question.digest, "approved": yes, **said, "at": self._clock.wall_ms()}
+        record = {"call": number, "digest": question.digest, "approved": yes, **said, "at": self._clock.wall_ms()}
         self._writer.append("answer", record)
         if late or not yes:
             return concrete, _refused(decision, answer, late=late)
         seen, decided = again()
         if seen is None or decided.effect is Effect.DENY:
             return seen, decided
-        if self._question(call, call_id, seen, decided).digest != question.digest:
+        if self._question(call, number, seen, decided).digest != question.digest:
             return seen, _changed(decision)
         return seen, replace(decided, effect=Effect.ALLOW, reason=f"{decided.reason}; approved by {answer.by}")
 
-    def _question(self, call: ToolCall, call_id: str, concrete: ConcreteCall, decision: Decision) -> Question:
+    def _question(self, call: ToolCall, number: int, concrete: ConcreteCall, decision: Decision) -> Question:
         """The digest covers the raw values; what is shown is masked."""
         assert decision.grant is not None
-        grant = grant_record(decision.grant)
+        grant = grant_record(decision.grant, concrete.definition)
         bound = Bound(
             run_id=self._writer.run_id,
             definition=concrete.definition,
@@ -80,8 +80,9 @@ class Approvals:
             grant=grant,
             policies=self._policies,
         )
-        shown = self._mask.arguments({**call_record(call), "grant": grant}).value
+        shown = self._mask.record({**call_record(call), "grant": grant}).value
         assert isinstance(shown, dict)
+        call_id = f"{self._writer.run_id}.{number}"
         return Question(call=call, call_id=call_id, decision=decision, shown=shown, digest=self._mask.bind(bound))
 
 

@@ -50,7 +50,7 @@ def assemble(opening: Opening) -> Parts:
         layers = tuple(policy.bind(world) for policy in opening.policies)
         mask = Mask(Screen(key=key), key)
         store = Store.open(db, clock=clock)
-        first = mask.arguments(_first_record(opening, registry, mask, world.places.workdir)).value
+        first = mask.record(_first_record(opening, registry, mask, world.places.workdir)).value
         assert isinstance(first, Mapping)
         writer = stack.enter_context(store.begin({**first, "at": clock.now_ms()}))
         return Parts(
@@ -84,11 +84,18 @@ def disk_world(
         yield OnDisk(places, anchors), anchors
 
 
+def policies_digest(policies: Sequence[Policy]) -> str:
+    """That of the one policy, or of the list of all layers' digests."""
+    digests = [policy.digest for policy in policies]
+    return digests[0] if len(digests) == 1 else digest_of(digests)
+
+
 def _first_record(opening: Opening, registry: Registry, mask: Mask, workdir: Sequence[str]) -> dict[str, Json]:
     """What a replay and a reader need to know of the run's beginning."""
     return {
         "mode": opening.mode,
         "workdir": "/" + "/".join(workdir),
+        "policy_digest": policies_digest(opening.policies),
         "policies": [
             {"name": policy.name, "digest": policy.digest, "document": policy.value} for policy in opening.policies
         ],

@@ -146,17 +146,15 @@ class Gate:
                 return self._refuse(call, at, Status.ERROR, CallError.of(error))
             if concrete is not None and decision.effect is Effect.ASK:
                 concrete, decision = self._approvals.ask(  # 3
-                    call, at.call_id, concrete, decision, again=lambda: self._decide(call, copier)
+                    call, at.number, concrete, decision, again=lambda: self._decide(call, copier)
                 )
             if concrete is None or decision.grant is None:
                 return self._refuse(call, at, Status.DENIED, _denial(decision), decision)
-            self._record_intent(call, at, decision, decision.grant)  # 4
-        began = self._clock.monotonic()
+            recorded = self._record_intent(call, at, concrete, decision)  # 4
         ran = self._run(at, concrete, decision.grant)  # 5
-        result = self._screen(at, concrete, decision.grant, ran)  # 6
-        took = int((self._clock.monotonic() - began) * 1000)
+        result, raw_mac = self._screen(at, concrete, decision.grant, ran, recorded)  # 6
         hold = hold_read and concrete.definition.side_effect_class is SideEffect.READ
-        self._record_outcome(at, result, took, hold=hold)  # 7
+        self._record_outcome(at, result, raw_mac, hold=hold)  # 7
         return result
 
     def reject(self, call: ToolCall, error: CapsuleError, *, step: Step) -> ToolResult:
@@ -222,31 +220,27 @@ class Gate:
         self, call: ToolCall, at: _Place, status: Status, error: CallError, decision: Decision | None = None
     ) -> ToolResult:
         """A call that never runs is a record like any other."""
-        masked = self._parts.mask.arguments(
-            _recordable(
-                {
-                    **call_record(call),
-                    **({"decision": decision_record(decision)} if decision else {}),
-                    "error": error_record(error),
-                }
-            )
-        )
+        said = {"decision": decision_record(decision)} if decision else {}
+        record = _recordable({**call_record(call), **said, "error": error_record(error)})
+        masked = self._parts.mask.record(record, raw=call.args)
         recorded = _object(masked.value)
-        record = {**at.as_json(), **recorded, "status": status.value, "at": self._clock.wall_ms()}
-        self._parts.writer.append("refused", _with_mac(record, masked))
-        said = error_from(_object(recorded["error"]))
-        return ToolResult(call_id=at.call_id, status=status, error=said, findings=masked.findings)
+        body = {**at.as_json(), **recorded, "status": status.value, "at": self._clock.wall_ms()}
+        self._parts.writer.append("refused", {**body, **_found(masked), **_mac(masked.raw_mac)})
+        refused = error_from(_object(recorded["error"]))
+        return ToolResult(call_id=at.call_id, status=status, error=refused, findings=masked.findings)
 
     # 4 record intent
 
-    def _record_intent(self, call: ToolCall, at: _Place, decision: Decision, grant: Grant) -> None:
-        masked = self._parts.mask.arguments(
-            {**call_record(call), "decision": decision_record(decision), "grant": grant_record(grant)}
-        )
-        record = {**at.as_json(), **_object(masked.value), "at": self._clock.wall_ms()}
-        self._parts.writer.append("intent", _with_mac(record, masked))
+    def _record_intent(self, call: ToolCall, at: _Place, concrete: ConcreteCall, decision: Decision) -> Masked:
+        assert decision.grant is not None
+        grant = grant_record(decision.grant, concrete.definition)
+        record = {**call_record(call), "decision": decision_record(decision), "grant": grant}
+        masked = self._parts.mask.record(record, raw=call.args)
+        body = {**at.as_json(), **_object(masked.value), "at": self._clock.wall_ms(), **_mac(masked.raw_mac)}
+        self._parts.writer.append("intent", body)
         self._state = advance(self._state, decision, now_ms=self._state.now_ms)
         self._parts.on_intent(at.step)
+        return masked
 
     # 5 run
 
@@ -273,33 +267,35 @@ class Gate:
 
     # 6 screen
 
-    def _screen(self, at: _Place, concrete: ConcreteCall, grant: Grant, ran: _Ran) -> ToolResult:
-        masked = self._parts.mask.output(ran.output, redact=grant.redact)
-        flags = list(ran.flags)
-        flags += ["runs_later"] if any(file.runs_later for file in grant.files) else []
+    def _screen(
+        self, at: _Place, concrete: ConcreteCall, grant: Grant, ran: _Ran, recorded: Masked
+    ) -> tuple[ToolResult, str | None]:
+        masked = self._parts.mask.output(ran.output, redact=grant.redact, sent=recorded.raw_mac is not None)
+        flags = [*ran.flags, *(["runs_later"] if any(file.runs_later for file in grant.files) else [])]
         if ran.output is not None and is_untrusted(concrete, self._parts.layers):
             flags.append("untrusted")
             with self._turn:
                 self._state = replace(self._state, tainted=True)
         error = None
         if ran.error is not None:
-            said = self._parts.mask.arguments(_recordable({"error": error_record(CallError.of(ran.error))}))
+            said = self._parts.mask.record(_recordable({"error": error_record(CallError.of(ran.error))}))
             error = error_from(_object(_object(said.value)["error"]))
-        return ToolResult(
+        result = ToolResult(
             call_id=at.call_id,
             status=_status(ran.error),
             output=masked.value,
             error=error,
-            findings=masked.findings,
+            findings=(*recorded.findings, *masked.findings),
             flags=tuple(flags),
         )
+        return result, masked.raw_mac
 
     # 7 record outcome
 
-    def _record_outcome(self, at: _Place, result: ToolResult, took_ms: int, *, hold: bool) -> None:
-        record = {"call": at.number, **result_record(result), "at": self._clock.wall_ms(), "duration_ms": took_ms}
+    def _record_outcome(self, at: _Place, result: ToolResult, raw_mac: str | None, *, hold: bool) -> None:
+        body = {"call": at.number, **result_record(result), "at": self._clock.wall_ms(), **_mac(raw_mac)}
         with self._turn:
-            self._parts.writer.append("outcome", record, hold=hold)
+            self._parts.writer.append("outcome", body, hold=hold)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -315,7 +311,9 @@ class _Place:
         return f"{self.run_id}.{self.number}"
 
     def as_json(self) -> dict[str, Json]:
-        return {"call": self.number, "step": self.step.id, "step_index": self.step.index}
+        """A step's id is left out where it follows from its index."""
+        named = {} if self.step.id == f"step_{self.step.index + 1}" else {"step": self.step.id}
+        return {"call": self.number, **named, "step_index": self.step.index}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -353,8 +351,12 @@ def _object(value: Json) -> dict[str, Json]:
     return dict(value)
 
 
-def _with_mac(record: dict[str, Json], masked: Masked) -> dict[str, Json]:
-    return record if masked.raw_mac is None else {**record, "raw_mac": masked.raw_mac}
+def _mac(raw_mac: str | None) -> dict[str, Json]:
+    return {} if raw_mac is None else {"raw_mac": raw_mac}
+
+
+def _found(masked: Masked) -> dict[str, Json]:
+    return {"findings": [finding.as_json() for finding in masked.findings]} if masked.findings else {}
 
 
 def _policies(policy: Policy | Path | str | Sequence[Policy]) -> tuple[Policy, ...]:

@@ -44,19 +44,22 @@ class Mask:
         """A value that was masked once can never come back in."""
         return has_marker(args)
 
-    def arguments(self, args: Mapping[str, Json], *, redact: Redact = "secrets") -> Masked:
-        return self._masked(args, redact)
+    def record(self, record: Mapping[str, Json], *, raw: Json = None, redact: Redact = "secrets") -> Masked:
+        """What goes into the journal of a call; where something was masked, `raw_mac` is that of `raw`."""
+        screened = self._screen.screen(record, redact=redact)
+        raw_mac = self._mac(raw) if screened.redacted else None
+        return Masked(value=screened.value, findings=screened.findings, raw_mac=raw_mac)
 
-    def output(self, output: Json, *, redact: Redact) -> Masked:
-        """Bytes are screened before their base64, in which no rule would find anything."""
+    def output(self, output: Json, *, redact: Redact, sent: bool = False) -> Masked:
+        """Bytes are screened before their base64, in which no rule would find anything. `sent`: a secret went in."""
         if not isinstance(output, Mapping):
             return self._masked(output, redact)
         opened, findings = self._opened(output, redact)
         masked = self._masked(opened, redact)
-        value = masked.value
-        if (masked.raw_mac is not None or opened is not output) and isinstance(value, Mapping) and "sha256" in value:
+        value, changed = masked.value, masked.raw_mac is not None or opened is not output
+        if (changed or sent) and isinstance(value, Mapping) and "sha256" in value:
             value = {**value, "sha256": None}  # the digest of a short secret would give it away
-        raw_mac = masked.raw_mac if opened is output else self._mac(output)
+        raw_mac = self._mac(output) if changed else None
         return Masked(value=value, findings=(*findings, *masked.findings), raw_mac=raw_mac)
 
     def _opened(self, output: Mapping[str, Json], redact: Redact) -> tuple[Mapping[str, Json], tuple[Finding, ...]]:

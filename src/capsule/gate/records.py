@@ -7,12 +7,17 @@ from typing import cast
 
 from capsule.calls import (
     CallError,
+    CommandGrant,
     Components,
     Decision,
+    Effect,
+    FileGrant,
     Grant,
     Limits,
     ToolCall,
+    ToolDefinition,
     ToolResult,
+    UrlGrant,
 )
 from capsule.canon import Json
 
@@ -33,9 +38,10 @@ def _without_empty(values: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def decision_record(decision: Decision) -> dict[str, Json]:
+    """An intent stands for an allow, so the effect is named only where it is another."""
     return _without_empty(
         {
-            "effect": decision.effect.value,
+            "effect": None if decision.effect is Effect.ALLOW else decision.effect.value,
             "code": decision.code,
             "rule": decision.rule,
             "reason": None if decision.code is None else decision.reason,
@@ -48,65 +54,68 @@ def decision_record(decision: Decision) -> dict[str, Json]:
     )
 
 
-def limits_record(limits: Limits) -> dict[str, Json]:
+def grant_record(grant: Grant, definition: ToolDefinition) -> dict[str, Json]:
+    """The resources of one call, named in full: the exact path, the exact host, the exact argv.
+
+    A limit that is the tool's own default is left out; the digest of the definitions stands in the first record.
+    """
     return _without_empty(
         {
-            "timeout_ms": limits.timeout_ms,
-            "max_bytes": limits.max_bytes,
-            "max_output_bytes": limits.max_output_bytes,
-        }
-    )
-
-
-def grant_record(grant: Grant) -> dict[str, Json]:
-    """The resources of one call, named in full: the exact path, the exact host, the exact argv."""
-    return _without_empty(
-        {
-            "files": [
-                _without_empty(
-                    {
-                        "argument": file.argument,
-                        "access": file.access.value,
-                        "anchor": file.anchor,
-                        "path": "/".join(file.components) or ".",
-                        "runs_later": file.runs_later,
-                    }
-                )
-                for file in grant.files
-            ],
-            "urls": [
-                _without_empty(
-                    {
-                        "argument": url.argument,
-                        "href": url.href,
-                        "host": url.host,
-                        "port": url.port,
-                        "private_networks": url.private_networks,
-                        "max_redirects": url.max_redirects,
-                    }
-                )
-                for url in grant.urls
-            ],
-            "commands": [
-                _without_empty(
-                    {
-                        "argument": command.argument,
-                        "argv": list(command.argv),
-                        "program": _shown(command.program),
-                        "read": list(command.sandbox.read),
-                        "write": list(command.sandbox.write),
-                        "network": command.sandbox.network,
-                        "protected": command.sandbox.protected,
-                        "level": command.level,
-                    }
-                )
-                for command in grant.commands
-            ],
-            "limits": limits_record(grant.limits),
+            "files": {file.argument: f"{file.access.value} {path_text(file)}" for file in grant.files},
+            "runs_later": any(file.runs_later for file in grant.files),
+            "urls": [_url_record(url) for url in grant.urls],
+            "commands": [_command_record(command) for command in grant.commands],
+            "limits": _limits_record(grant.limits, definition),
             "redact": grant.redact if grant.redact != "secrets" else None,
             "secrets": list(grant.secrets),
         }
     )
+
+
+def path_text(file: FileGrant) -> str:
+    """As a pattern spells it: what hangs from the workdir begins with a dot."""
+    start = "." if file.anchor == "workdir" else ""
+    return "/".join((start, *file.components)) or "/"
+
+
+def _url_record(url: UrlGrant) -> dict[str, Json]:
+    return _without_empty(
+        {
+            "argument": url.argument,
+            "href": url.href,
+            "host": url.host,
+            "port": url.port,
+            "private_networks": url.private_networks,
+            "max_redirects": url.max_redirects,
+        }
+    )
+
+
+def _command_record(command: CommandGrant) -> dict[str, Json]:
+    return _without_empty(
+        {
+            "argument": command.argument,
+            "argv": list(command.argv),
+            "program": _shown(command.program),
+            "read": list(command.sandbox.read),
+            "write": list(command.sandbox.write),
+            "network": command.sandbox.network,
+            "protected": command.sandbox.protected,
+            "level": command.level,
+        }
+    )
+
+
+def _limits_record(limits: Limits, definition: ToolDefinition) -> dict[str, Json]:
+    return {
+        name: granted
+        for name, granted, default in (
+            ("timeout_ms", limits.timeout_ms, definition.timeout_ms),
+            ("max_bytes", limits.max_bytes, definition.max_bytes),
+            ("max_output_bytes", limits.max_output_bytes, definition.max_output_bytes),
+        )
+        if granted != default
+    }
 
 
 def call_record(call: ToolCall) -> dict[str, Json]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import cast
 
-from capsule.calls import Source, Status
+from capsule.calls import Effect, Source, Status
 from capsule.calls.builtin import FS_LIST
 from capsule.canon import Json
 from capsule.report.reading import as_list, as_mapping
@@ -97,7 +98,7 @@ def _called(run: Run, steps: Iterable[_Step]) -> Iterator[dict[str, Json]]:
         call, outcome = step.call, as_mapping(step.outcome)
         yield {
             "step_index": call.get("step_index"),
-            "step_id": call.get("step"),
+            "step_id": call.get("step", f"step_{cast('int', call['step_index']) + 1}"),
             "call_id": f"{run.run_id}.{call['call']}",
             "tool_name": call.get("tool"),
             "args": call.get("args"),
@@ -105,7 +106,9 @@ def _called(run: Run, steps: Iterable[_Step]) -> Iterator[dict[str, Json]]:
             "status": outcome.get("status", Status.UNKNOWN.value),
             "output": outcome.get("output"),
             "error": outcome.get("error"),
-            "decision": call.get("decision"),
+            "decision": {"effect": Effect.ALLOW.value, **as_mapping(call.get("decision"))}
+            if step.ran
+            else call.get("decision"),
             "grant": call.get("grant"),
             "sandbox": None,
             "approval": _approval(step.approval),
@@ -114,10 +117,15 @@ def _called(run: Run, steps: Iterable[_Step]) -> Iterator[dict[str, Json]]:
             "timing": {
                 "started_at": iso(_integer(call.get("at"))),
                 "ended_at": iso(_integer(outcome.get("at"))) if step.outcome else None,
-                "duration_ms": outcome.get("duration_ms"),
+                "duration_ms": _duration(call, step.outcome),
             },
             "hashes": outcome.get("hashes") or call.get("hashes"),
         }
+
+
+def _duration(call: Mapping[str, Json], outcome: Mapping[str, Json] | None) -> int | None:
+    began, ended = _integer(call.get("at")), _integer(outcome.get("at")) if outcome else None
+    return None if began is None or ended is None else max(0, ended - began)
 
 
 def _integer(value: Json) -> int | None:
@@ -170,11 +178,10 @@ def _resources(steps: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
     ended_well = [step for step in steps if step.get("status") == Status.SUCCESS.value]
     done = [as_mapping(step.get("grant")) for step in ended_well]
     contents = [as_mapping(step.get("grant")) for step in ended_well if step.get("tool_name") != FS_LIST.name]
-    files = [as_mapping(file) for grant in contents for file in as_list(grant.get("files"))]
-    commands = [command for grant in done for command in as_list(grant.get("commands"))]
+    files = [str(file).split(" ", 1) for grant in contents for file in as_mapping(grant.get("files")).values()]
     return {
-        "files_read": _sorted(_path(file) for file in files if file.get("access") == "read"),
-        "files_written": _sorted(_path(file) for file in files if file.get("access") == "write"),
+        "files_read": _sorted(path for access, path in files if access == "read"),
+        "files_written": _sorted(path for access, path in files if access == "write"),
         "domains_contacted": _sorted(
             str(as_mapping(url).get("host")) for grant in done for url in as_list(grant.get("urls"))
         ),
@@ -182,11 +189,6 @@ def _resources(steps: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
             as_mapping(command).get("argv") for grant in done for command in as_list(grant.get("commands"))
         ],
     }
-
-
-def _path(file: Mapping[str, Json]) -> str:
-    """As a pattern spells it: what hangs from the workdir is relative."""
-    return f"{'/' if file.get('anchor') == 'root' else './'}{file.get('path')}"
 
 
 def _sorted(texts: Iterable[str]) -> list[Json]:

@@ -187,7 +187,7 @@ CREATE VIEW tool_calls AS SELECT
     {_call_id("c")} AS call_id,
     {_uuid("c.run_id")} AS run_id,
     c.seq AS seq,
-    {_value("c.body", "step")} AS step_id,
+    coalesce({_value("c.body", "step")}, 'step_' || ({_value("c.body", "step_index")} + 1)) AS step_id,
     {_value("c.body", "step_index")} AS step_index,
     {_value("c.body", "tool")} AS tool_name,
     {_value("c.body", "source")} AS source,
@@ -195,6 +195,13 @@ CREATE VIEW tool_calls AS SELECT
     {_time(_value("c.body", "at"))} AS created_at
 FROM records c WHERE c.kind IN ('intent', 'refused')
 """
+
+# An intent stands for an allow and does not say so.
+_DECISION = """CASE
+        WHEN json_type(c.body, '$.decision."$body"') IS NOT NULL THEN NULL
+        WHEN c.kind = 'intent' THEN json_set(json_extract(c.body, '$.decision'), '$.effect', 'allow')
+        ELSE json_extract(c.body, '$.decision')
+    END AS policy_decision_json, json_extract(c.body, '$.decision."$body"') AS policy_decision_json_digest"""
 
 # An outcome names the seq of the record where its call began, so the join is one step down the tree. A hash is that
 # of the record which holds the input or the output.
@@ -206,7 +213,7 @@ CREATE VIEW tool_results AS SELECT
     {_value("o.body", "status")} AS status,
     {_json("o.body", "output", "output_json")},
     {_json("o.body", "error", "error")},
-    {_json("c.body", "decision", "policy_decision_json")},
+    {_DECISION},
     {_time(_value("c.body", "at"))} AS started_at,
     {_time(_value("o.body", "at"))} AS ended_at,
     lower(hex(c.hash)) AS input_hash,
