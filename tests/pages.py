@@ -90,10 +90,10 @@ class Project:
         """What is not as it is written."""
         match block.language:
             case "console":
-                tried = ((command, written, self._run(command)) for command, written in commands(block))
+                tried = [(command, written, self._run(command)) for command, written in commands(block)]
             case "python":
-                written = "".join(f"{line[3:]}\n" for line in block.text.splitlines() if line.startswith("#> "))
-                tried = iter([("python", written, self._python(block))])
+                written = "".join(f"{line[3:]}\n" for line in block.text.splitlines() if line.startswith("#>"))
+                tried = [("python", written, self._python(block))]
             case "yaml":
                 return self._document(block.text)
             case "sh" | "text":

@@ -12,6 +12,7 @@ from gated import (
     MARK,
     TOKEN,
     LateClock,
+    Made,
     bodies,
     code,
     ends_as,
@@ -25,7 +26,20 @@ from gated import (
 )
 
 from capsule.approval import VALID_FOR_MS, allow_all, deny_all, reads_only
-from capsule.calls import BUILTIN, Answer, Effect, Question, RunStatus, SideEffect, Source, Status, ToolCall
+from capsule.calls import (
+    BUILTIN,
+    Answer,
+    Effect,
+    Guard,
+    Question,
+    RunStatus,
+    SideEffect,
+    Source,
+    Status,
+    ToolCall,
+    ToolDefinition,
+)
+from capsule.canon import Json
 
 POLICY = """
 rules:
@@ -66,10 +80,7 @@ def test_a_question_shows_the_call_and_its_grant(workdir: Path, db: Path) -> Non
         "tool": "fs.write",
         "args": {"path": "ask/../ask/new", "content": "content"},
         "source": "plan",
-        "grant": {
-            "files": [{"argument": "path", "access": "write", "anchor": "workdir", "path": "ask/new"}],
-            "limits": {"timeout_ms": 30_000, "max_bytes": 10 * 1024 * 1024},
-        },
+        "grant": {"files": {"path": "write ./ask/new"}},
     }
 
 
@@ -77,12 +88,12 @@ def test_question_and_answer_are_records_that_carry_the_digest(workdir: Path, db
     for approved in (True, False):
         asked = Asked(approved=approved)
         with gate_of(workdir, POLICY, approver=asked) as gate:
-            result = gate.call(write("ask/new", mode="overwrite"))
+            gate.call(write("ask/new", mode="overwrite"))
         (question,), (answer,) = bodies(db, "question"), bodies(db, "answer")
         digest = asked.questions[0].digest
-        assert {**question, "at": 0} == {"call": result.call_id, "digest": digest, "at": 0}
+        assert {**question, "at": 0} == {"call": 1, "digest": digest, "at": 0}
         assert (answer["call"], answer["digest"], answer["approved"], answer["by"], answer.get("reason")) == (
-            result.call_id,
+            1,
             digest,
             approved,
             "somebody",
@@ -185,6 +196,31 @@ def test_a2_what_changed_between_question_and_yes_is_denied(workdir: Path, db: P
     assert kinds(db) == ["start", "question", "answer", "refused", "end"]
     assert tree(workdir) == before
     assert (workdir.parent / "outside").read_text() == "outside"
+
+
+def test_a2_every_path_of_a_list_is_bound(workdir: Path) -> None:
+    """The first of two is turned into a link; what the tool would then read is not what was shown."""
+    schema: dict[str, Json] = {
+        "type": "object",
+        "properties": {"paths": {"type": "array", "items": {"type": "string"}}},
+    }
+    definition = ToolDefinition(
+        name="made.tool", description="Made.", args_schema=schema, guards={"paths": Guard.READ_PATH}, max_bytes=1000
+    )
+    tool = Made(act=lambda args, context: "done", definition=definition)
+
+    def meanwhile(question: Question) -> None:
+        (workdir / "ask/x").unlink()
+        (workdir / "ask/x").symlink_to("z")
+
+    asked = Asked(meanwhile=meanwhile)
+    policy = "rules: [{action: ask, tool: made.tool, constraints: {read_paths: {pattern: ./ask/*}}}]"
+    with gate_of(workdir, policy, approver=asked, tool=tool) as gate:
+        result = gate.call(ToolCall(tool="made.tool", args={"paths": ["ask/x", "ask/y"]}))
+    shown = json.dumps(asked.questions[0].shown["grant"])
+    assert "./ask/x" in shown
+    assert "./ask/y" in shown
+    assert code(result) == 1007
 
 
 def _change_content(question: Question) -> None:

@@ -9,12 +9,14 @@ from typing import NoReturn
 
 import pytest
 from gated import (
+    TOKEN,
     Body,
     LateClock,
     bodies,
     code,
     db_of,
     ends_as,
+    everything_stored,
     gate_of,
     holds,
     kinds,
@@ -123,13 +125,10 @@ def test_an_intent_names_call_rule_and_grant_in_full(workdir: Path, db: Path) ->
         "tool": "fs.read",
         "args": {"path": "./docs/../docs/a", "offset": 2},
         "source": "agent",
-        "decision": {"effect": "allow", "rule": "docs"},
-        "grant": {
-            "files": [{"argument": "path", "access": "read", "anchor": "workdir", "path": "docs/a"}],
-            "limits": {"timeout_ms": 30_000, "max_bytes": 10 * 1024 * 1024},
-        },
+        "decision": {"rule": "docs"},
+        "grant": {"files": {"path": "read ./docs/a"}},
     }
-    assert {**_without_times(outcome), "begun": 2} == {
+    assert _without_times(outcome) == {
         "call": 1,
         "begun": 2,
         "status": "success",
@@ -352,7 +351,7 @@ def test_counters_count_what_a_rule_let_through(workdir: Path, db: Path) -> None
     last = answers[-1].error
     assert last is not None
     assert (last.retriable, last.retry_after_ms) == (True, None)
-    assert bodies(db, "intent")[0]["decision"] == {"effect": "allow", "rule": "twice", "counted": [[0, "twice"]]}
+    assert bodies(db, "intent")[0]["decision"] == {"rule": "twice", "counted": [[0, "twice"]]}
 
 
 def test_the_calls_of_a_run_are_limited_whatever_a_rule_says(workdir: Path) -> None:
@@ -437,6 +436,16 @@ def test_a_block_that_is_left_ends_its_run(
     (end,) = bodies(db, "end")
     recorded = end.get("error")
     assert (recorded["code"] if isinstance(recorded, Mapping) else None) == number
+
+
+@pytest.mark.parametrize("text", [TOKEN, "\udcff"])
+def test_e2_what_ends_a_run_gives_no_secret_away(workdir: Path, db: Path, text: str) -> None:
+    for error in (Unexpected(text), ToolError(2003, text, hint=text)):
+        gate = gate_of(workdir, POLICY)
+        with pytest.raises(type(error)), gate:
+            raise error
+        assert ends_as(db, gate.run_id) is RunStatus.FAILED
+    assert TOKEN.encode() not in everything_stored(db)
 
 
 def test_a_run_keeps_the_end_it_was_given(workdir: Path, db: Path) -> None:

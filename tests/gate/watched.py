@@ -7,6 +7,7 @@ were on the stack; `sockets` and `children` that the process has then; and the `
 
 from __future__ import annotations
 
+import difflib  # noqa: F401 - the product imports it at the first mistake
 import json
 import os
 import resource
@@ -67,7 +68,7 @@ class Watch:
 
 
 def _path(event: str, arguments: tuple[object, ...]) -> str | None:
-    """Made absolute by the handle that it hangs from, or that it is; `open` tells no handle, so its file is looked up."""
+    """Made absolute by the handle that it hangs from or stands for; `open` tells no handle."""
     name, last = arguments[0], arguments[-1]
     if event == "os.scandir" and isinstance(name, int):
         return _handle(name)

@@ -94,5 +94,5 @@ def _tour(directory: Path) -> None:
 
 def _announce(command: str) -> None:
     print_line()
-    print_line(f"{coloured(f'$ {command}', 'bold')}")
+    print_line(f"{coloured(f'▸ {command}', 'bold')}")
     sys.stdout.flush()  # progress goes to standard error, and belongs below

@@ -50,9 +50,9 @@ def assemble(opening: Opening) -> Parts:
         layers = tuple(policy.bind(world) for policy in opening.policies)
         mask = Mask(Screen(key=key), key)
         store = Store.open(db, clock=clock)
-        first = mask.record(_first_record(opening, registry, mask, world.places.workdir)).value
-        assert isinstance(first, Mapping)
-        writer = stack.enter_context(store.begin({**first, "at": clock.now_ms()}))
+        raw = _first_record(opening, registry, mask, world.places.workdir)
+        first = mask.record(raw, raw=raw)
+        writer = stack.enter_context(store.begin({**first.as_record(), "at": clock.now_ms()}))
         return Parts(
             registry=registry,
             layers=layers,

@@ -37,6 +37,7 @@ from capsule.calls import (
     Status,
     ToolCall,
     ToolResult,
+    Trust,
 )
 from capsule.canon import Json
 from capsule.errors import CapsuleError, PolicyDenied, StorageError, ToolError
@@ -221,12 +222,11 @@ class Gate:
     ) -> ToolResult:
         """A call that never runs is a record like any other."""
         said = {"decision": decision_record(decision)} if decision else {}
-        record = _recordable({**call_record(call), **said, "error": error_record(error)})
+        record = {**call_record(call), **said, "error": recordable(error_record(error))}
         masked = self._parts.mask.record(record, raw=call.args)
-        recorded = _object(masked.value)
-        body = {**at.as_json(), **recorded, "status": status.value, "at": self._clock.wall_ms()}
-        self._parts.writer.append("refused", {**body, **_found(masked), **_mac(masked.raw_mac)})
-        refused = error_from(_object(recorded["error"]))
+        body = {**at.as_json(), **masked.as_record(), "status": status.value, "at": self._clock.wall_ms()}
+        self._parts.writer.append("refused", {**body, **_found(masked)})
+        refused = error_from(_object(masked.as_record()["error"]))
         return ToolResult(call_id=at.call_id, status=status, error=refused, findings=masked.findings)
 
     # 4 record intent
@@ -236,7 +236,7 @@ class Gate:
         grant = grant_record(decision.grant, concrete.definition)
         record = {**call_record(call), "decision": decision_record(decision), "grant": grant}
         masked = self._parts.mask.record(record, raw=call.args)
-        body = {**at.as_json(), **_object(masked.value), "at": self._clock.wall_ms(), **_mac(masked.raw_mac)}
+        body = {**at.as_json(), **masked.as_record(), "at": self._clock.wall_ms()}
         self._parts.writer.append("intent", body)
         self._state = advance(self._state, decision, now_ms=self._state.now_ms)
         self._parts.on_intent(at.step)
@@ -272,14 +272,15 @@ class Gate:
     ) -> tuple[ToolResult, str | None]:
         masked = self._parts.mask.output(ran.output, redact=grant.redact, sent=recorded.raw_mac is not None)
         flags = [*ran.flags, *(["runs_later"] if any(file.runs_later for file in grant.files) else [])]
-        if ran.output is not None and is_untrusted(concrete, self._parts.layers):
+        speaks = ran.output is not None or concrete.definition.trust is Trust.UNTRUSTED  # its errors are its words too
+        if speaks and is_untrusted(concrete, self._parts.layers):
             flags.append("untrusted")
             with self._turn:
                 self._state = replace(self._state, tainted=True)
         error = None
         if ran.error is not None:
-            said = self._parts.mask.record(_recordable({"error": error_record(CallError.of(ran.error))}))
-            error = error_from(_object(_object(said.value)["error"]))
+            said = self._parts.mask.record({"error": recordable(error_record(CallError.of(ran.error)))})
+            error = error_from(_object(said.as_record()["error"]))
         result = ToolResult(
             call_id=at.call_id,
             status=_status(ran.error),
@@ -293,7 +294,8 @@ class Gate:
     # 7 record outcome
 
     def _record_outcome(self, at: _Place, result: ToolResult, raw_mac: str | None, *, hold: bool) -> None:
-        body = {"call": at.number, **result_record(result), "at": self._clock.wall_ms(), **_mac(raw_mac)}
+        mac: dict[str, Json] = {} if raw_mac is None else {"raw_mac": raw_mac}
+        body = {"call": at.number, **result_record(result), **mac, "at": self._clock.wall_ms()}
         with self._turn:
             self._parts.writer.append("outcome", body, hold=hold)
 
@@ -339,20 +341,9 @@ def _denial(decision: Decision) -> CallError:
     )
 
 
-def _recordable(record: Mapping[str, Json]) -> Mapping[str, Json]:
-    """Messages may hold what a tool or a caller said."""
-    copied = recordable(record)
-    assert isinstance(copied, Mapping)
-    return copied
-
-
 def _object(value: Json) -> dict[str, Json]:
     assert isinstance(value, Mapping)
     return dict(value)
-
-
-def _mac(raw_mac: str | None) -> dict[str, Json]:
-    return {} if raw_mac is None else {"raw_mac": raw_mac}
 
 
 def _found(masked: Masked) -> dict[str, Json]:

@@ -25,6 +25,10 @@ class Masked:
     findings: tuple[Finding, ...] = ()
     raw_mac: str | None = None
 
+    def as_record(self) -> dict[str, Json]:
+        assert isinstance(self.value, Mapping)
+        return {**self.value, **({} if self.raw_mac is None else {"raw_mac": self.raw_mac})}
+
 
 class Mask:
     def __init__(self, screen: Screen, key: bytes) -> None:

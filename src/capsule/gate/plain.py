@@ -22,13 +22,12 @@ def plain_call(call: ToolCall, copier: Copier) -> ToolCall:
     return ToolCall(tool=tool, args=args, source=_source(call.source, copier))
 
 
-def _source(source: Source, copier: Copier) -> Source:
+def _source(source: object, copier: Copier) -> Source:
     """A source that is none gets the least trust there is."""
-    try:
+    if isinstance(source, str) and source in list(Source):
         return Source(source)
-    except ValueError:
-        copier.misfit = copier.misfit or f"there is no source {source!r}"
-        return Source.MCP
+    copier.misfit = copier.misfit or "there is no such source"
+    return Source.MCP
 
 
 def described(error: BaseException) -> str:

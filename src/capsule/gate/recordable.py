@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from capsule.canon import MAX_INTEGER, Json
 
 MAX_DEPTH = 100  # documents stop at 64; an argument nested deeper than this is nobody's data
-_TOO_DEEP = "…"
+MAX_VALUES = 1_000_000  # a value that holds itself twice has no end, and more than this is nobody's data either
+_CUT = "…"
 
 
 @dataclass(slots=True)
@@ -21,12 +22,18 @@ class Copier:
     """Copies a value; `misfit` says what in it was the first that JSON has no word for."""
 
     misfit: str | None = None
+    left: int = MAX_VALUES
 
     def copy(self, value: object, depth: int = MAX_DEPTH) -> Json:
+        self.left -= 1
+        if self.left < 0:
+            self._note(f"it holds more than {MAX_VALUES} values")
+            return _CUT
         if isinstance(value, Mapping | list | tuple):
             if not depth:
                 self._note(f"it is nested deeper than {MAX_DEPTH}")
-                return _TOO_DEEP
+                self.left = 0  # what is this deep most often holds itself
+                return _CUT
             return self._branch(value, depth - 1)
         return self._leaf(value)
 
