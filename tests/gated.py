@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
 import zlib
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from sqlite3 import connect
@@ -132,9 +133,12 @@ def code(result: ToolResult) -> int | None:
 
 
 def records(db: Path, run_id: str | None = None) -> list[Record]:
-    """Of one run, or of the newest."""
+    """Of one run, or of the newest; none where there is no run yet."""
+    if not db.exists():
+        return []
     store = open_journal(db)
-    return list(store.records(run_id or store.runs(limit=1)[0].run_id))
+    runs = [run_id] if run_id else [run.run_id for run in store.runs(limit=1)]
+    return [record for run in runs for record in store.records(run)]
 
 
 def kinds(db: Path, run_id: str | None = None) -> list[str]:
@@ -203,9 +207,10 @@ def grown(directory: Path, **files: str) -> Path:
 CAPSULE = (sys.executable, "-P", "-m", "capsule")
 
 
-def started(*words: object, cwd: Path, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
-    """The command line as a process with a session, and so without a terminal, of its own."""
-    return subprocess.Popen(
+@contextmanager
+def started(*words: object, cwd: Path, env: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[bytes]]:
+    """The command line as a process with a session, and so without a terminal, of its own; none of it is left."""
+    with subprocess.Popen(
         [*CAPSULE, *map(str, words)],
         cwd=cwd,
         env={**os.environ, **(env or {})},
@@ -213,7 +218,12 @@ def started(*words: object, cwd: Path, env: Mapping[str, str] | None = None) -> 
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
-    )
+    ) as process:
+        try:
+            yield process
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,8 +239,8 @@ class Ran:
 
 
 def ran(*words: object, cwd: Path, env: Mapping[str, str] | None = None) -> Ran:
-    process = started(*words, cwd=cwd, env=env)
-    out, err = process.communicate(timeout=60)
+    with started(*words, cwd=cwd, env=env) as process:
+        out, err = process.communicate(timeout=60)
     return Ran(code=process.returncode, out=out, err=err)
 
 

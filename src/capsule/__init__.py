@@ -9,10 +9,10 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from capsule._version import __version__
 
+TYPE_CHECKING = False  # as type checkers know it: importing `typing` would nearly double what `capsule --version` costs
 if TYPE_CHECKING:
     from capsule.calls import Answer, CallError, Decision, Question, RunStatus, Source, Status, ToolCall, ToolResult
     from capsule.errors import (

@@ -80,7 +80,7 @@ def test_a_question_shows_the_call_and_its_grant(workdir: Path, db: Path) -> Non
         "tool": "fs.write",
         "args": {"path": "ask/../ask/new", "content": "content"},
         "source": "plan",
-        "grant": {"files": {"path": "write ./ask/new"}},
+        "grant": {"files": ["write ./ask/new"]},
     }
 
 

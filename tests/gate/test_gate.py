@@ -126,7 +126,7 @@ def test_an_intent_names_call_rule_and_grant_in_full(workdir: Path, db: Path) ->
         "args": {"path": "./docs/../docs/a", "offset": 2},
         "source": "agent",
         "decision": {"rule": "docs"},
-        "grant": {"files": {"path": "read ./docs/a"}},
+        "grant": {"files": ["read ./docs/a"]},
     }
     assert _without_times(outcome) == {
         "call": 1,

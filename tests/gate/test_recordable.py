@@ -151,7 +151,7 @@ def test_d3_arguments_are_read_once(workdir: Path, db: Path) -> None:
         assert isinstance(result.output, Mapping)
         (intent,), done = bodies(db, "intent"), result.output["path"]
         assert intent["args"] == {"path": done}
-        assert intent["grant"] == {"files": {"path": f"read ./{done}"}}
+        assert intent["grant"] == {"files": [f"read ./{done}"]}
         assert result.output["content"] == f"text of {str(done)[-1]}"
 
 

@@ -189,10 +189,10 @@ class Gate:
 
     def finish(self, status: RunStatus, *, error: CallError | None = None) -> None:
         """Write the run's last record and let its lock go; a run that ends without one is `interrupted`."""
-        body: dict[str, Json] = {"status": status.value, "at": self._clock.wall_ms()}
+        said = {} if error is None else self._said(error)
         with self._turn:
             self._ended = True
-            self._parts.writer.end(body if error is None else {**body, "error": error_record(error)})
+            self._parts.writer.end({"status": status.value, **said, "at": self._clock.wall_ms()})
 
     def close(self) -> None:
         """Let everything go; a run without its last record is left `interrupted`."""
@@ -221,7 +221,7 @@ class Gate:
         self, call: ToolCall, at: _Place, status: Status, error: CallError, decision: Decision | None = None
     ) -> ToolResult:
         """A call that never runs is a record like any other."""
-        said = {"decision": decision_record(decision)} if decision else {}
+        said = {"decision": recordable(decision_record(decision))} if decision else {}
         record = {**call_record(call), **said, "error": recordable(error_record(error))}
         masked = self._parts.mask.record(record, raw=call.args)
         body = {**at.as_json(), **masked.as_record(), "status": status.value, "at": self._clock.wall_ms()}
@@ -279,8 +279,7 @@ class Gate:
                 self._state = replace(self._state, tainted=True)
         error = None
         if ran.error is not None:
-            said = self._parts.mask.record({"error": recordable(error_record(CallError.of(ran.error)))})
-            error = error_from(_object(said.as_record()["error"]))
+            error = error_from(_object(self._said(CallError.of(ran.error))["error"]))
         result = ToolResult(
             call_id=at.call_id,
             status=_status(ran.error),
@@ -290,6 +289,10 @@ class Gate:
             flags=tuple(flags),
         )
         return result, masked.raw_mac
+
+    def _said(self, error: CallError) -> dict[str, Json]:
+        """An error as it may be recorded: its words may come from a tool, a caller or a file."""
+        return self._parts.mask.record({"error": recordable(error_record(error))}).as_record()
 
     # 7 record outcome
 

@@ -61,7 +61,7 @@ def grant_record(grant: Grant, definition: ToolDefinition) -> dict[str, Json]:
     """
     return _without_empty(
         {
-            "files": {file.argument: f"{file.access.value} {path_text(file)}" for file in grant.files},
+            "files": [f"{file.access.value} {path_text(file)}" for file in grant.files],
             "runs_later": any(file.runs_later for file in grant.files),
             "urls": [_url_record(url) for url in grant.urls],
             "commands": [_command_record(command) for command in grant.commands],

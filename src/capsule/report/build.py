@@ -178,7 +178,7 @@ def _resources(steps: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
     ended_well = [step for step in steps if step.get("status") == Status.SUCCESS.value]
     done = [as_mapping(step.get("grant")) for step in ended_well]
     contents = [as_mapping(step.get("grant")) for step in ended_well if step.get("tool_name") != FS_LIST.name]
-    files = [str(file).split(" ", 1) for grant in contents for file in as_mapping(grant.get("files")).values()]
+    files = [str(file).split(" ", 1) for grant in contents for file in as_list(grant.get("files"))]
     return {
         "files_read": _sorted(path for access, path in files if access == "read"),
         "files_written": _sorted(path for access, path in files if access == "write"),
