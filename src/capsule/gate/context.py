@@ -46,7 +46,17 @@ class GrantedContext:
 
     def list(self, argument: str, *, pattern: str, offset: int, limit: int) -> Listing:
         granted = self._file(argument, Access.READ)
-        return files.list(self.anchors, granted, pattern=pattern, offset=offset, limit=limit, visible=self.visible())
+        visible = self.visible()
+
+        def visible_in_time(entry: Components) -> bool:
+            """Deciding is what takes long in a large directory."""
+            if self.clock.monotonic() > self.deadline:
+                limit_ms = self.grant.limits.timeout_ms
+                hint = "list a directory further down, or raise the rule's timeout"
+                raise ToolError(2004, f"the listing took longer than {limit_ms} ms", hint=hint)
+            return visible(entry)
+
+        return files.list(self.anchors, granted, pattern=pattern, offset=offset, limit=limit, visible=visible_in_time)
 
     def write(self, argument: str, data: bytes, *, mode: str, create_dirs: bool) -> Written:
         granted = self._file(argument, Access.WRITE)

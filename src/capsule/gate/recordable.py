@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from capsule.canon import MAX_INTEGER, Json
 
 MAX_DEPTH = 100  # documents stop at 64; an argument nested deeper than this is nobody's data
-MAX_VALUES = 1_000_000  # a value that holds itself twice has no end, and more than this is nobody's data either
+MAX_VALUES = 250_000  # a value that holds itself twice has no end; the longest listing has a sixth of this
 _CUT = "…"
 
 
@@ -38,9 +39,11 @@ class Copier:
         return self._leaf(value)
 
     def _branch(self, value: Mapping[object, object] | Sequence[object], depth: int) -> Json:
+        """Never more of it than may be held: a mapping of foreign make may have no end."""
+        bound = max(self.left, 0) + 1
         if not isinstance(value, Mapping):
-            return [self.copy(inner, depth) for inner in value]
-        return {self._name(name): self.copy(inner, depth) for name, inner in value.items()}
+            return [self.copy(inner, depth) for inner in islice(value, bound)]
+        return {self._name(name): self.copy(inner, depth) for name, inner in islice(value.items(), bound)}
 
     def _name(self, name: object) -> str:
         if not isinstance(name, str):
