@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from io import TextIOWrapper
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -14,6 +15,8 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         code = _answer(sys.argv[1:] if arguments is None else arguments)
         sys.stdout.flush()
+    except KeyboardInterrupt:  # also while the command is still being imported
+        code = 130
     except OSError as error:
         if not isinstance(error, BrokenPipeError):  # which only says that nobody reads on
             sys.stderr.write(f"capsule: standard output: {error.strerror}\n")
@@ -36,10 +39,16 @@ def _answer(words: list[str]) -> int:
 
 
 def _open_streams() -> None:
-    """Where a standard stream was closed, the next file to be opened would take its place: a journal, for one."""
+    """Where a standard stream was closed, the next file to be opened would take its place: a journal, for one.
+
+    All that is written is UTF-8, as JSON must be; in a locale that knows fewer letters nothing is lost or fails.
+    """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - for the whole life
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ class Bound:
     definition: ToolDefinition
     source: Source
     args: Mapping[str, Json]  # concrete and raw
-    executables: Json  # each program's path, device, inode and SHA-256
+    executables: Json  # the real path of each program
     grant: Json  # with its jail
     policies: tuple[str, ...]  # their digests, in the order of the layers
 

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from secret_samples import PEM, SECRETS
 
 from capsule.calls import Finding, Redact
+from capsule.calls.marker import has_marker
+from capsule.calls.texts import TooDeep
 from capsule.canon import Json, canonical
-from capsule.screen import Markers, Screen, ScreenRule, TooDeep, has_marker
+from capsule.screen import Markers, Screen, ScreenRule
 
 KEY = b"a key"
 SCREEN = Screen(key=KEY)

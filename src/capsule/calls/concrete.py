@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
@@ -73,7 +73,7 @@ class ConcreteCall:
     commands: tuple[ConcreteCommand, ...] = ()
     payload_bytes: int | None = None  # how much a write would write
     marker: bool = False  # an argument holds a redaction marker
-    flags: tuple[str, ...] = field(default=())
+    flags: tuple[str, ...] = ()
 
     @property
     def tool(self) -> str:

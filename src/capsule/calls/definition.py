@@ -81,6 +81,7 @@ class ToolDefinition:
             "timeout_ms": self.timeout_ms,
             "max_bytes": self.max_bytes,
             "max_output_bytes": self.max_output_bytes,
+            "payload": self.payload,
             "retry_profile": {
                 "attempts": self.retry_profile.attempts,
                 "backoff_ms": self.retry_profile.backoff_ms,

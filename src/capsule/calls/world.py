@@ -32,5 +32,8 @@ class World(Protocol):
     def command(self, argv: tuple[str, ...], *, argument: str, search: tuple[str, ...]) -> ConcreteCommand:
         """Find the program of a command on `search`; never in the workdir, never by a shell."""
 
+    def folds(self, real: Components) -> bool:
+        """Whether the directory of this real path does not tell cases apart."""
+
     def directory(self, components: Components) -> Components:
         """The real form of a pattern's literal leading directories."""

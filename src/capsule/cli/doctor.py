@@ -80,7 +80,7 @@ def _of_store(loaded: Settings, db: Path | None) -> Iterator[Check]:
         yield Check(name="journal", state="ok", found=f"{file} does not exist yet; the first run makes it")
         return
     try:
-        store = open_journal(file, readonly=False)
+        store = open_journal(file)
         newest = store.runs(limit=1)
     except CapsuleError as error:
         yield Check(name="journal", state="fail", found=str(error), hint=error.hint)

@@ -25,7 +25,7 @@ def given_inputs(words: Sequence[str]) -> dict[str, Json]:
 
 
 def _from_file(file: Path) -> Mapping[str, Json]:
-    document = load_file(file, kind="inputs")
+    document = load_file(file, kind="inputs file")
     if not isinstance(document.value, Mapping):
         raise document.error((), "inputs are a mapping of names to values")
     return document.value

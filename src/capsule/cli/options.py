@@ -17,7 +17,7 @@ AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print exactly o
 RunReference: TypeAlias = Annotated[
     str, typer.Argument(metavar="RUN", help="A run id, 4 or more characters of its beginning or end, or `last`.")
 ]
-PolicyFile: TypeAlias = Annotated[Path, typer.Option("--policy", metavar="FILE", help="The policy (YAML or JSON).")]
+PolicyOption: TypeAlias = Annotated[Path, typer.Option("--policy", metavar="FILE", help="The policy (YAML or JSON).")]
 Workdir: TypeAlias = Annotated[Path, typer.Option("--workdir", metavar="DIR", help="Where relative paths hang from.")]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -22,6 +23,8 @@ EXIT_INTEGRITY = 4
 EXIT_NO_BACK_END = 5
 EXIT_INTERRUPTED = 130
 
+_LOST = frozenset({errno.EPIPE, errno.ENOSPC, errno.EIO})  # what a write to a stream fails with
+
 _BY_FAMILY = {1: EXIT_DENIED, 3: EXIT_USAGE, 4: EXIT_INTEGRITY, 5: EXIT_NO_BACK_END, 8: EXIT_USAGE}
 _BY_CODE = {2001: EXIT_USAGE, 2002: EXIT_USAGE, 4001: EXIT_USAGE, 5004: EXIT_INTEGRITY}
 
@@ -37,17 +40,19 @@ def guarded(command: Callable[[], object], *, debug: bool, as_json: bool) -> int
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else EXIT_FAILED
     except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        raise
+        code = EXIT_INTERRUPTED
     except TyperException as error:
         return _misused(error, as_json=as_json)
     except CapsuleError as error:
         return _failed(error, debug=debug, as_json=as_json)
-    except Exception as error:  # noqa: BLE001 - the outermost edge of a door
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in _LOST:
+            raise  # a standard stream cannot be written: nothing more can be said here
         hint = "run it again as `capsule --debug …` and report what it prints"
         unexpected = CapsuleError(9001, f"unexpected {type(error).__name__}: {error}", hint=hint)
         return _failed(unexpected, debug=debug, as_json=as_json)
+    if code == EXIT_INTERRUPTED and as_json:
+        _print_error(None, "interrupted", "interrupted", "`capsule list-runs --status interrupted` shows the run")
     return code if isinstance(code, int) else 0
 
 

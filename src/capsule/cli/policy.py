@@ -13,7 +13,7 @@ import typer
 
 from capsule.calls import Decision, Effect, LayerState, RunState, Source, ToolCall, World
 from capsule.canon import Json
-from capsule.cli.options import AsJson, settings
+from capsule.cli.options import AsJson, PolicyOption, settings
 from capsule.cli.outermost import EXIT_DENIED, EXIT_FAILED
 from capsule.cli.output import coloured, counted, print_json, print_line
 from capsule.cli.words import TakesArgv, call_arguments
@@ -38,7 +38,6 @@ _CALL_SCHEMA: Mapping[str, Json] = {
 }
 
 File = Annotated[Path, typer.Argument(metavar="POLICY", help="The policy (YAML or JSON).")]
-PolicyOption = Annotated[Path, typer.Option("--policy", metavar="FILE", help="The policy (YAML or JSON).")]
 PaperWorkdir = Annotated[
     Path | None,
     typer.Option("--workdir", metavar="DIR", help="Where relative paths hang from. [default: /workdir; on disk, .]"),

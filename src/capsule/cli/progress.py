@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from capsule.calls import Status, ToolResult
 from capsule.cli.output import coloured, is_plain
-from capsule.gate import Step
+from capsule.gate import Step, tool_definitions
 from capsule.report import ICONS
 from capsule.screen import printable
 
@@ -23,6 +23,7 @@ class Progress:
         self._live = not is_plain(self._out)
         self._silent = quiet and not self._live
         self._shown = False
+        self._tools = {definition.name for definition in tool_definitions()}
 
     def began(self, step: Step) -> None:
         self._status(f"… {printable(step.id)} ({step.index + 1} of {self._steps})")
@@ -33,7 +34,8 @@ class Progress:
         self.stop()
         icon, colour = ICONS[result.status.value]
         error = f"  {result.error.code} {printable(result.error.message)}" if result.error else ""
-        self._write(f"{coloured(icon, colour, stream=self._out)} {printable(step.id)}  {printable(tool)}{error}\n")
+        named = tool if tool in self._tools else "unknown tool"  # what is no tool may be anything, a secret too
+        self._write(f"{coloured(icon, colour, stream=self._out)} {printable(step.id)}  {named}{error}\n")
         if result.status is Status.ERROR and result.error and result.error.hint:
             self._write(f"    hint: {printable(result.error.hint)}\n")
 

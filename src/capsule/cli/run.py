@@ -12,7 +12,7 @@ import typer
 from capsule.calls import Approver, Effect, RunStatus, SideEffect, ToolCall
 from capsule.canon import Json
 from capsule.cli.inputs import given_inputs
-from capsule.cli.options import AsJson, Db, Workdir, settings
+from capsule.cli.options import AsJson, Db, PolicyOption, Workdir, settings
 from capsule.cli.outermost import EXIT_DENIED, EXIT_FAILED
 from capsule.cli.output import coloured, print_json, print_line
 from capsule.cli.progress import Progress
@@ -35,7 +35,7 @@ def add_to(app: typer.Typer) -> None:
 def run(  # noqa: PLR0913 - each is an option of the contract
     plan: Annotated[Path, typer.Argument(metavar="PLAN", help="The plan (YAML or JSON).")],
     *,
-    policy: Annotated[Path, typer.Option("--policy", metavar="FILE", help="The policy (YAML or JSON).")],
+    policy: PolicyOption,
     workdir: Workdir = Path(),
     inputs: Annotated[
         list[str] | None, typer.Option("--input", metavar="K=V", help="An input; @FILE gives all. Repeatable.")
@@ -72,7 +72,7 @@ def run(  # noqa: PLR0913 - each is an option of the contract
         outcome = run_plan(loaded, values, opening, watcher=progress, fail_fast=fail_fast)
     except KeyboardInterrupt:
         progress.stop()
-        sys.stderr.write("capsule: interrupted; `capsule report last` shows how far it came\n")
+        sys.stderr.write(f"capsule: interrupted; `capsule list-runs{_journal(opening)}` shows how far it came\n")
         raise
     _show(outcome, opening, as_json=as_json)
     code = _exit_code(outcome)
@@ -108,8 +108,12 @@ def _show(outcome: PlanOutcome, opening: Opening, *, as_json: bool) -> None:
         print_json({"run_id": outcome.run_id, "status": outcome.status.value, **report})
     else:
         show_lines(summary_lines(report))
-        journal = f" --db {printable(str(opening.db))}" if opening.db else ""
-        print_line(coloured(f"each step: capsule report {outcome.run_id[-8:]}{journal}", "dim"))
+        print_line(coloured(f"each step: capsule report {outcome.run_id[-8:]}{_journal(opening)}", "dim"))
+
+
+def _journal(opening: Opening) -> str:
+    """What a command that looks back needs to find the same journal."""
+    return f" --db {printable(str(opening.db))}" if opening.db else ""
 
 
 def _exit_code(outcome: PlanOutcome) -> int:

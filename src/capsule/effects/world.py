@@ -53,6 +53,9 @@ class OnDisk:
             return ConcreteCommand(argument=argument, argv=argv, problem=str(error))
         return ConcreteCommand(argument=argument, argv=argv, program=program, invoked=invoked)
 
+    def folds(self, real: Components) -> bool:
+        return self._case.on_the_way(real)
+
     def directory(self, components: Components) -> Components:
         try:
             return self._resolver.real((), components)

@@ -15,6 +15,8 @@ from capsule.calls import (
     Question,
     ToolCall,
 )
+from capsule.errors import CapsuleError
+from capsule.gate.foreign import attempt
 from capsule.gate.masking import Mask
 from capsule.gate.recordable import recordable
 from capsule.gate.records import call_record, grant_record
@@ -51,7 +53,7 @@ class Approvals:
         self._writer.append("question", {"call": number, "digest": question.digest, "at": self._clock.wall_ms()})
         asked = self._clock.monotonic()
         with self._clock.stopped():
-            answer = self._approver(question)
+            answer = self._answer(question)
         late = (self._clock.monotonic() - asked) * 1000 > VALID_FOR_MS
         yes = answer.approved is True  # nothing else that happens to be true
         said = self._mask.record({"by": recordable(answer.by), "reason": recordable(answer.reason)}).value
@@ -66,6 +68,13 @@ class Approvals:
         if self._question(call, number, seen, decided).digest != question.digest:
             return seen, _changed(decision)
         return seen, replace(decided, effect=Effect.ALLOW, reason=f"{decided.reason}; approved by {answer.by}")
+
+    def _answer(self, question: Question) -> Answer:
+        """An approver that fails has not said yes."""
+        answer = attempt(lambda: self._approver(question), who="the approver")
+        if isinstance(answer, CapsuleError):
+            return Answer(approved=False, by="the approver", reason=answer.message)
+        return answer
 
     def _question(self, call: ToolCall, number: int, concrete: ConcreteCall, decision: Decision) -> Question:
         """The digest covers the raw values; what is shown is masked."""

@@ -17,7 +17,7 @@ import os
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Self
@@ -31,6 +31,7 @@ from capsule.calls import (
     Effect,
     Grant,
     LayerState,
+    Redact,
     RunState,
     RunStatus,
     SideEffect,
@@ -44,6 +45,7 @@ from capsule.errors import CapsuleError, PolicyDenied, StorageError, ToolError
 from capsule.gate.approvals import Approvals
 from capsule.gate.assemble import Opening, assemble
 from capsule.gate.context import GrantedContext
+from capsule.gate.foreign import attempt
 from capsule.gate.masking import Masked
 from capsule.gate.parts import Parts, Step
 from capsule.gate.plain import described, plain_call
@@ -51,7 +53,8 @@ from capsule.gate.recordable import Copier, recordable
 from capsule.gate.records import call_record, decision_record, error_from, error_record, grant_record, result_record
 from capsule.gate.run_clock import RunClock
 from capsule.gate.taint import is_untrusted
-from capsule.policy import Policy, advance, definition_of, resolve, resolve_and_decide, visible_entries
+from capsule.policy import Policy, advance, definition_of, resolve, resolve_and_decide, search_path, visible_entries
+from capsule.screen import Markers
 from capsule.settings import Settings
 
 
@@ -105,7 +108,7 @@ class Gate:
 
     def _end_with(self, error: BaseException | None) -> None:
         match error:
-            case None:
+            case None | SystemExit(code=None | 0):
                 self.finish(RunStatus.COMPLETED)
             case KeyboardInterrupt():
                 self.finish(RunStatus.INTERRUPTED)
@@ -138,6 +141,8 @@ class Gate:
         StorageError is raised where the journal cannot record: then nothing was run, or its outcome is unknown.
         """
         with self._turn:
+            if self._ended:
+                raise StorageError(5002, f"run {self.run_id} has ended", hint="open another gate for further calls")
             at = self._place(step)
             copier = Copier()  # the caller's values are read once: what is decided on is what is recorded and done
             call = plain_call(call, copier)
@@ -189,7 +194,7 @@ class Gate:
 
     def finish(self, status: RunStatus, *, error: CallError | None = None) -> None:
         """Write the run's last record and let its lock go; a run that ends without one is `interrupted`."""
-        said = {} if error is None else self._said(error)
+        said = {} if error is None else self._said(error).as_record()
         with self._turn:
             self._ended = True
             self._parts.writer.end({"status": status.value, **said, "at": self._clock.wall_ms()})
@@ -214,8 +219,7 @@ class Gate:
         definition = definition_of(call.tool, self._parts.registry.definitions)
         if copier.misfit is not None:
             raise ToolError(2002, f"{call.tool}: {copier.misfit}", hint="arguments are plain JSON values")
-        search = self._parts.layers[0].rules.search if self._parts.layers else ()
-        return resolve(call, definition, self._parts.world, search=search, marker=self._parts.mask.marked(call.args))
+        return resolve(call, definition, self._parts.world, search=search_path(self._parts.layers))
 
     def _refuse(
         self, call: ToolCall, at: _Place, status: Status, error: CallError, decision: Decision | None = None
@@ -223,7 +227,7 @@ class Gate:
         """A call that never runs is a record like any other."""
         said = {"decision": recordable(decision_record(decision))} if decision else {}
         record = {**call_record(call), **said, "error": recordable(error_record(error))}
-        masked = self._parts.mask.record(record, raw=call.args)
+        masked = self._parts.mask.record(record, raw=call.args, markers=at.markers)
         body = {**at.as_json(), **masked.as_record(), "status": status.value, "at": self._clock.wall_ms()}
         self._parts.writer.append("refused", {**body, **_found(masked)})
         refused = error_from(_object(masked.as_record()["error"]))
@@ -235,7 +239,8 @@ class Gate:
         assert decision.grant is not None
         grant = grant_record(decision.grant, concrete.definition)
         record = {**call_record(call), "decision": decision_record(decision), "grant": grant}
-        masked = self._parts.mask.record(record, raw=call.args)
+        redact: Redact = "personal" if decision.grant.redact == "personal" else "secrets"  # arguments: never off
+        masked = self._parts.mask.record(record, raw=call.args, redact=redact, markers=at.markers)
         body = {**at.as_json(), **masked.as_record(), "at": self._clock.wall_ms()}
         self._parts.writer.append("intent", body)
         self._state = advance(self._state, decision, now_ms=self._state.now_ms)
@@ -253,46 +258,46 @@ class Gate:
             grant=grant,
             anchors=self._parts.anchors,
             clock=self._parts.clock,
-            visible=partial(visible_entries, self._parts.layers, concrete, self._state),
+            visible=partial(visible_entries, self._parts.layers, concrete, self._state, self._parts.world),
         )
         tool = self._parts.registry.get(concrete.tool)
-        try:
-            output = recordable(tool.run(concrete.args, context))
-        except CapsuleError as error:
-            return _Ran(output=None, error=error, flags=tuple(context.flags))
-        except Exception as error:  # noqa: BLE001 - a tool is foreign code: whatever it raises is its outcome
-            unexpected = CapsuleError(9001, f"{concrete.tool} failed unexpectedly: {described(error)}")
-            return _Ran(output=None, error=unexpected, flags=tuple(context.flags))
-        return _Ran(output=output, error=None, flags=tuple(context.flags))
+        output = attempt(lambda: recordable(tool.run(concrete.args, context)), who=concrete.tool)
+        flags = tuple(context.flags)
+        if isinstance(output, CapsuleError):
+            return _Ran(output=None, error=output, flags=flags)
+        return _Ran(output=output, error=None, flags=flags)
 
     # 6 screen
 
     def _screen(
         self, at: _Place, concrete: ConcreteCall, grant: Grant, ran: _Ran, recorded: Masked
     ) -> tuple[ToolResult, str | None]:
-        masked = self._parts.mask.output(ran.output, redact=grant.redact, sent=recorded.raw_mac is not None)
+        masked = self._parts.mask.output(
+            ran.output, redact=grant.redact, markers=at.markers, sent=recorded.raw_mac is not None
+        )
         flags = [*ran.flags, *(["runs_later"] if any(file.runs_later for file in grant.files) else [])]
         speaks = ran.output is not None or concrete.definition.trust is Trust.UNTRUSTED  # its errors are its words too
         if speaks and is_untrusted(concrete, self._parts.layers):
             flags.append("untrusted")
             with self._turn:
                 self._state = replace(self._state, tainted=True)
-        error = None
+        error, found = None, (*recorded.findings, *masked.findings)
         if ran.error is not None:
-            error = error_from(_object(self._said(CallError.of(ran.error))["error"]))
+            said = self._said(CallError.of(ran.error))
+            error, found = error_from(_object(said.as_record()["error"])), (*found, *said.findings)
         result = ToolResult(
             call_id=at.call_id,
             status=_status(ran.error),
             output=masked.value,
             error=error,
-            findings=(*recorded.findings, *masked.findings),
+            findings=found,
             flags=tuple(flags),
         )
         return result, masked.raw_mac
 
-    def _said(self, error: CallError) -> dict[str, Json]:
+    def _said(self, error: CallError) -> Masked:
         """An error as it may be recorded: its words may come from a tool, a caller or a file."""
-        return self._parts.mask.record({"error": recordable(error_record(error))}).as_record()
+        return self._parts.mask.record({"error": recordable(error_record(error))})
 
     # 7 record outcome
 
@@ -310,6 +315,7 @@ class _Place:
     step: Step
     number: int
     run_id: str
+    markers: Markers = field(default_factory=Markers)  # a secret has one number in the call
 
     @property
     def call_id(self) -> str:

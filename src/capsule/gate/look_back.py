@@ -10,9 +10,9 @@ from capsule.store import Store
 from capsule.tools import Registry
 
 
-def open_journal(db: Path, *, readonly: bool = True) -> Store:
-    """For reading only, unless told: looking back changes nothing, not even an older schema."""
-    return Store.open(db, clock=SystemClock(), create=False, readonly=readonly)
+def open_journal(db: Path) -> Store:
+    """For reading only: looking back changes nothing, not even an older schema."""
+    return Store.open(db, clock=SystemClock(), create=False, readonly=True)
 
 
 def now_ms() -> int:

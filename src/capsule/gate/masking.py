@@ -12,7 +12,7 @@ from hashlib import sha256
 from capsule.approval import Bound, bind_digest
 from capsule.calls import Finding, Redact
 from capsule.canon import Json, canonical
-from capsule.screen import Screen, has_marker
+from capsule.screen import Markers, Screen
 
 _BYTES_FIELDS = ("content", "body")  # where a tool's output may carry bytes as base64
 
@@ -43,30 +43,42 @@ class Mask:
         """What an approval is bound to: the raw values, under a key, since the record shows it."""
         return bind_digest(bound, key=self._key)
 
-    @staticmethod
-    def marked(args: Json) -> bool:
-        """A value that was masked once can never come back in."""
-        return has_marker(args)
-
-    def record(self, record: Mapping[str, Json], *, raw: Json = None, redact: Redact = "secrets") -> Masked:
+    def record(
+        self,
+        record: Mapping[str, Json],
+        *,
+        raw: Json = None,
+        redact: Redact = "secrets",
+        markers: Markers | None = None,
+    ) -> Masked:
         """What goes into the journal of a call; where something was masked, `raw_mac` is that of `raw`."""
-        screened = self._screen.screen(record, redact=redact)
-        raw_mac = self._mac(raw) if screened.redacted else None
-        return Masked(value=screened.value, findings=screened.findings, raw_mac=raw_mac)
+        findings: tuple[Finding, ...] = ()
+        args = record.get("args")
+        opened: Json = args
+        if isinstance(args, Mapping):
+            opened, findings = self._opened(args, redact, markers)
+            record = {**record, "args": opened}
+        masked = self._screen.screen(record, redact=redact, markers=markers)
+        changed = masked.redacted or opened is not args
+        return Masked(
+            value=masked.value, findings=(*findings, *masked.findings), raw_mac=self._mac(raw) if changed else None
+        )
 
-    def output(self, output: Json, *, redact: Redact, sent: bool = False) -> Masked:
-        """Bytes are screened before their base64, in which no rule would find anything. `sent`: a secret went in."""
-        if not isinstance(output, Mapping):
-            return self._masked(output, redact)
-        opened, findings = self._opened(output, redact)
-        masked = self._masked(opened, redact)
-        value, changed = masked.value, masked.raw_mac is not None or opened is not output
+    def output(self, output: Json, *, redact: Redact, markers: Markers, sent: bool = False) -> Masked:
+        """What a tool gave. `sent`: a secret went in with the call, and its digest may come out."""
+        opened, findings = self._opened(output, redact, markers) if isinstance(output, Mapping) else (output, ())
+        masked = self._screen.screen(opened, redact=redact, markers=markers)
+        value, changed = masked.value, masked.redacted or opened is not output
         if (changed or sent) and isinstance(value, Mapping) and "sha256" in value:
             value = {**value, "sha256": None}  # the digest of a short secret would give it away
-        raw_mac = self._mac(output) if changed else None
-        return Masked(value=value, findings=(*findings, *masked.findings), raw_mac=raw_mac)
+        return Masked(
+            value=value, findings=(*findings, *masked.findings), raw_mac=self._mac(output) if changed else None
+        )
 
-    def _opened(self, output: Mapping[str, Json], redact: Redact) -> tuple[Mapping[str, Json], tuple[Finding, ...]]:
+    def _opened(
+        self, output: Mapping[str, Json], redact: Redact, markers: Markers | None
+    ) -> tuple[Mapping[str, Json], tuple[Finding, ...]]:
+        """Bytes are screened before their base64, in which no rule would find anything."""
         if output.get("encoding") != "base64":
             return output, ()
         for name in _BYTES_FIELDS:
@@ -74,18 +86,13 @@ class Mask:
             if not isinstance(text, str):
                 continue
             try:
-                screened = self._screen.screen_bytes(b64decode(text, validate=True), redact=redact)
+                screened = self._screen.screen_bytes(b64decode(text, validate=True), redact=redact, markers=markers)
             except binascii.Error:
                 continue  # a tool that says base64 and means something else: its text is screened as text
             if screened.redacted:
                 return {**output, name: b64encode(screened.data).decode()}, screened.findings
             return output, screened.findings
         return output, ()
-
-    def _masked(self, value: Json, redact: Redact) -> Masked:
-        screened = self._screen.screen(value, redact=redact)
-        raw_mac = self._mac(value) if screened.redacted else None
-        return Masked(value=screened.value, findings=screened.findings, raw_mac=raw_mac)
 
     def _mac(self, value: Json) -> str:
         return hmac.new(self._key, canonical(value), sha256).hexdigest()

@@ -16,6 +16,7 @@ from capsule.canon import MAX_INTEGER, Json
 MAX_DEPTH = 100  # documents stop at 64; an argument nested deeper than this is nobody's data
 MAX_VALUES = 250_000  # a value that holds itself twice has no end; the longest listing has a sixth of this
 _CUT = "…"
+_LONG = 4096  # bits; in decimal the interpreter refuses very long ones
 
 
 @dataclass(slots=True)
@@ -68,7 +69,7 @@ class Copier:
             if abs(value) <= MAX_INTEGER:
                 return int(value)
             self._note(f"a number is beyond ±{MAX_INTEGER}")
-            return hex(value)  # in decimal the interpreter may refuse very long ones
+            return str(value) if value.bit_length() < _LONG else hex(value)
         if math.isfinite(value):
             return float(value)
         self._note(f"{value} is no JSON number")
@@ -88,9 +89,3 @@ class Copier:
 
 def recordable(value: object) -> Json:
     return Copier().copy(value)
-
-
-def recordable_text(value: str) -> str:
-    copied = Copier().copy(value)
-    assert isinstance(copied, str)
-    return copied

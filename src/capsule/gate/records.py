@@ -46,7 +46,6 @@ def decision_record(decision: Decision) -> dict[str, Json]:
             "rule": decision.rule,
             "reason": None if decision.code is None else decision.reason,
             "suggestion": decision.suggestion,
-            "flags": list(decision.flags),
             "limits": dict(decision.limit_rules),
             "counted": [[layer, rule] for layer, rule in decision.counted],
             "retry_after_ms": decision.retry_after_ms,

@@ -25,9 +25,6 @@ class RunClock:
     def monotonic(self) -> float:
         return self._clock.monotonic()
 
-    def random_bytes(self, count: int) -> bytes:
-        return self._clock.random_bytes(count)
-
     @contextmanager
     def stopped(self) -> Iterator[None]:
         began = self._clock.monotonic()

@@ -18,7 +18,7 @@ def is_untrusted(call: ConcreteCall, layers: Sequence[Layer]) -> bool:
         case Trust.UNTRUSTED:
             return True
         case Trust.PLACES:
-            naming = [layer for layer in layers if layer.rules.trusted_paths]
+            naming = [layer for layer in layers if layer.rules.trusted_paths is not None]
             if naming:
                 return not all(layer.trusts(call) for layer in naming)
             return call.source not in _TRUST_THE_WORKDIR or not all(layer.in_workdir(call) for layer in layers)

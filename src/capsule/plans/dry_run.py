@@ -11,7 +11,7 @@ from capsule.errors import PlanError, ToolError
 from capsule.gate import Opening, disk_world
 from capsule.plans.document import Plan, PlanStep
 from capsule.plans.scope import Scope
-from capsule.policy import advance, decide, definition_of, resolve
+from capsule.policy import advance, decide, definition_of, resolve, search_path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ def dry_run(plan: Plan, inputs: Mapping[str, Json], opening: Opening) -> Iterato
         layers = tuple(policy.bind(world) for policy in opening.policies)
         scope = Scope(plan, inputs, run={"id": "dry-run", "workdir": str(opening.workdir)})
         state = RunState(layers=tuple(LayerState() for _ in layers))
-        search = layers[0].rules.search if layers else ()
+        search = search_path(layers)
         for step in plan.steps:
             for step_id, args in _calls(scope, step):
                 if isinstance(args, PlanError):

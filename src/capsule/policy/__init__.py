@@ -14,7 +14,7 @@ from capsule.policy.counters import advance
 from capsule.policy.decide import decide, resolve_and_decide
 from capsule.policy.explain import Explanation, explain
 from capsule.policy.floors import floor_document
-from capsule.policy.layer import Layer
+from capsule.policy.layer import Layer, search_path
 from capsule.policy.paper import OnPaper, lexical, path_problem
 from capsule.policy.policy import Policy, on_paper
 from capsule.policy.resolve import definition_of, resolve
@@ -39,5 +39,6 @@ __all__ = [
     "path_problem",
     "resolve",
     "resolve_and_decide",
+    "search_path",
     "visible_entries",
 ]

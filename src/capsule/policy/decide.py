@@ -73,13 +73,14 @@ def _decide(layers: Sequence[Layer], call: ConcreteCall, state: RunState) -> Dec
     if ruling.effect is Effect.DENY:
         return _denied(call, ruling)
     terms = meet([opinion.terms for opinion in opinions]) if len(opinions) > 1 else ruling.terms
+    grant = grant_of(terms, call, layers[0].places)
     return Decision(
         effect=ruling.effect,
         resolved=call.resolved,
         reason=ruling.reason,
         rule=ruling.rule,
-        flags=call.flags,
-        grant=grant_of(terms, call, layers[0].places),
+        flags=(*call.flags, *(("runs_later",) if any(file.runs_later for file in grant.files) else ())),
+        grant=grant,
         counted=tuple((number, rule) for number, opinion in enumerate(opinions) for rule in opinion.counted),
         limit_rules=limit_rules(terms),
     )

@@ -10,7 +10,7 @@ from capsule.calls import Redact, Source, ToolDefinition
 from capsule.canon import Json, digest_of
 from capsule.documents import Document, check
 from capsule.policy.constraints import RuleReader, duration
-from capsule.policy.paths import PathConstraint, PathPattern
+from capsule.policy.paths import PathPattern
 from capsule.policy.rules import (
     DEFAULT_SEARCH,
     Action,
@@ -169,11 +169,13 @@ def _search(document: Document, raw: Mapping[str, Json]) -> tuple[str, ...]:
     return directories
 
 
-def _trusted(document: Document, raw: Mapping[str, Json]) -> tuple[PathConstraint, ...]:
+def _trusted(document: Document, raw: Mapping[str, Json]) -> tuple[PathPattern, ...] | None:
+    if "trusted_paths" not in raw:
+        return None
     patterns = []
-    for index, text in enumerate(_texts(raw.get("trusted_paths", ()))):
+    for index, text in enumerate(_texts(raw["trusted_paths"])):
         try:
             patterns.append(PathPattern.parse(text, unanchored_allowed=False))
         except ValueError as error:
             raise document.error(("trusted_paths", index), f"trusted_paths[{index}]: {error}") from error
-    return (PathConstraint(patterns=tuple(patterns), hidden=True),) if patterns else ()
+    return tuple(patterns)

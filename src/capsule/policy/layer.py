@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from capsule.calls import ConcreteCall, Places, Source, ToolDefinition, World
 from capsule.policy.matching import RuleIndex
 from capsule.policy.paths import is_within
 from capsule.policy.rules import Action, PolicyRules, Rule
+
+
+def search_path(layers: Sequence[Layer]) -> tuple[str, ...]:
+    """Where bare program names are found: only where every layer looks for them."""
+    first, *others = [layer.rules.search for layer in layers] or [()]
+    return tuple(directory for directory in first if all(directory in other for other in others))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,10 +33,7 @@ class Layer:
         self.world = world
         self._books: dict[tuple[str, Source, bool], Book] = {}
         self._trusted = [
-            bound
-            for constraint in rules.trusted_paths
-            for pattern in constraint.patterns
-            for bound in pattern.bind(world.places, world.directory)
+            bound for pattern in rules.trusted_paths or () for bound in pattern.bind(world.places, world.directory)
         ]
 
     @property

@@ -70,5 +70,8 @@ class OnPaper:
         )
         return ConcreteCommand(argument=argument, argv=argv, invoked=invoked, problem=problem)
 
+    def folds(self, real: Components) -> bool:  # noqa: ARG002 - on paper every name is its own
+        return False
+
     def directory(self, components: Components) -> Components:
         return components

@@ -18,6 +18,7 @@ from capsule.calls import (
     ToolDefinition,
     World,
 )
+from capsule.calls.marker import has_marker
 from capsule.canon import Json, NotCanonical, canonical
 from capsule.documents import schema, suggest
 from capsule.errors import ToolError
@@ -36,9 +37,7 @@ def definition_of(tool: str, definitions: Mapping[str, ToolDefinition]) -> ToolD
     )
 
 
-def resolve(
-    call: ToolCall, definition: ToolDefinition, world: World, *, search: tuple[str, ...] = (), marker: bool = False
-) -> ConcreteCall:
+def resolve(call: ToolCall, definition: ToolDefinition, world: World, *, search: tuple[str, ...] = ()) -> ConcreteCall:
     """What is decided on is what is later acted on; arguments that do not fit the schema are a ToolError 2002."""
     args = valid_arguments(call.args, definition)
     paths: list[ConcretePath] = []
@@ -65,8 +64,16 @@ def resolve(
         urls=tuple(urls),
         commands=tuple(commands),
         payload_bytes=_payload_bytes(definition, args),
-        marker=marker,
+        marker=has_marker(args),
+        flags=_not_looked_up(world, paths, commands),
     )
+
+
+def _not_looked_up(world: World, paths: Sequence[ConcretePath], commands: Sequence[ConcreteCommand]) -> tuple[str, ...]:
+    """What a decision on paper has not seen."""
+    if world.resolved == "disk":
+        return ()
+    return (*(("links_not_followed",) if paths else ()), *(("program_not_looked_up",) if commands else ()))
 
 
 def valid_arguments(args: Mapping[str, Json], definition: ToolDefinition) -> dict[str, Json]:

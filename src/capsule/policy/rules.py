@@ -10,7 +10,7 @@ from typing import TypeAlias
 from capsule.calls import Guard, Redact, SandboxGrant, Source
 from capsule.canon import Json
 from capsule.policy.commands import CommandConstraint
-from capsule.policy.paths import PathConstraint
+from capsule.policy.paths import PathConstraint, PathPattern
 from capsule.policy.tool_names import ToolName
 from capsule.policy.urls import UrlConstraint
 from capsule.policy.values import ValueConstraint
@@ -131,7 +131,7 @@ class PolicyRules:
     rules: tuple[Rule, ...] = ()
     limits: PolicyLimits = PolicyLimits()
     search: tuple[str, ...] = DEFAULT_SEARCH
-    trusted_paths: tuple[PathConstraint, ...] = ()
+    trusted_paths: tuple[PathPattern, ...] | None = None  # None: not named; an empty list trusts nothing
     tests: tuple[PolicyTest, ...] = ()
 
     @property

@@ -10,6 +10,7 @@ from typing import cast
 from capsule.calls import Effect, Source, Status
 from capsule.calls.builtin import FS_LIST
 from capsule.canon import Json
+from capsule.errors import StorageError
 from capsule.report.reading import as_list, as_mapping
 from capsule.store import Record, Run, Store
 
@@ -22,9 +23,10 @@ class _Step:
 
     call: Mapping[str, Json]
     ran: bool
+    input_hash: str
+    output_hash: str | None = None
     outcome: Mapping[str, Json] | None = None
     approval: Mapping[str, Json] | None = None
-    waited_ms: int = 0
 
 
 @dataclass(slots=True)
@@ -40,17 +42,27 @@ class _Gathered:
             case "answer":
                 self.approvals[name] = body
             case "intent":
-                self.steps[name] = _Step(call=body, ran=True, approval=self.approvals.get(name))
+                self.steps[name] = _Step(call=body, ran=True, input_hash=record.hash, approval=self.approvals.get(name))
             case "refused":
-                self.steps[name] = _Step(call=body, ran=False, outcome=body, approval=self.approvals.get(name))
+                self.steps[name] = _Step(
+                    call=body, ran=False, input_hash=record.hash, outcome=body, approval=self.approvals.get(name)
+                )
             case "outcome":
-                self.steps[name].outcome = body
+                step = self._begun(name)
+                step.outcome, step.output_hash = body, record.hash
             case "skipped":
                 listed = body["steps"]
                 assert isinstance(listed, Sequence)
                 self.skipped += [step for step in listed if isinstance(step, Mapping)]
             case _:
                 pass
+
+    def _begun(self, name: str) -> _Step:
+        step = self.steps.get(name)
+        if step is None:
+            hint = "the journal was altered or damaged: `capsule verify` says where"
+            raise StorageError(5004, f"call {name} has an outcome and never began", hint=hint)
+        return step
 
 
 def build_report(store: Store, run: Run, *, generated_ms: int) -> dict[str, Json]:
@@ -119,7 +131,7 @@ def _called(run: Run, steps: Iterable[_Step]) -> Iterator[dict[str, Json]]:
                 "ended_at": iso(_integer(outcome.get("at"))) if step.outcome else None,
                 "duration_ms": _duration(call, step.outcome),
             },
-            "hashes": outcome.get("hashes") or call.get("hashes"),
+            "hashes": {"input": step.input_hash, "output": step.output_hash},
         }
 
 

@@ -1,19 +1,15 @@
 """Secrets found and masked, markers known again, and text from outside made safe to show; no I/O.
 
->>> from capsule.screen import Screen, has_marker
+>>> from capsule.screen import Screen
 >>> screened = Screen(key=b"demo").screen({"token": "ghp_" + "1aB2cD3eF4gH" * 3})
 >>> screened.value, screened.findings[0].snippet
 ({'token': '⟦redacted:github_token:1⟧'}, 'gh…gH')
->>> has_marker(screened.value)
-True
 """
 
-from capsule.screen.marker import has_marker
 from capsule.screen.printable import printable
 from capsule.screen.rule import ScreenRule, rules_digest
 from capsule.screen.rules import RULES
 from capsule.screen.screen import Markers, Screen, Screened, ScreenedBytes
-from capsule.screen.walk import TooDeep
 
 __all__ = [
     "RULES",
@@ -22,8 +18,6 @@ __all__ = [
     "ScreenRule",
     "Screened",
     "ScreenedBytes",
-    "TooDeep",
-    "has_marker",
     "printable",
     "rules_digest",
 ]

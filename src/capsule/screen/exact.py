@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import quote, quote_plus
 
-from capsule.screen.marker import base64_forms
+from capsule.calls.marker import base64_forms
 from capsule.screen.rule import ScreenRule
 
 MIN_SECRET = 4  # bytes; masking what is shorter would shred every text

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from capsule.calls import Finding, Redact
+from capsule.calls.marker import marker
+from capsule.calls.texts import strings
 from capsule.canon import Json
 from capsule.screen.exact import Exact, exact
-from capsule.screen.marker import marker
 from capsule.screen.printable import printable
 from capsule.screen.rule import Category, ScreenRule, rules_digest
 from capsule.screen.rules import RULES
 from capsule.screen.scan import Hit, compiled, hits, keyword_pattern, suspects
-from capsule.screen.walk import strings
 
 MAX_FINDINGS = 1_000  # of one value; what is beyond is masked all the same
 _SNIPPET_FROM = 16  # characters; of anything shorter a snippet would tell too much

@@ -8,8 +8,9 @@ from urllib.parse import quote
 
 import pytest
 
+from capsule.calls.marker import has_marker
 from capsule.canon import Json
-from capsule.screen import Screen, has_marker
+from capsule.screen import Screen
 from capsule.templates import compile_value
 
 MARKER = "⟦redacted:github_token:1⟧"

@@ -8,8 +8,8 @@ from typing import Any
 
 import re2
 
+from capsule.calls.texts import strings
 from capsule.canon import Json
-from capsule.screen.walk import strings
 
 _OPENING = "⟦redacted:"
 
