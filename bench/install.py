@@ -43,6 +43,9 @@ def _pip(python: Path, *words: str | Path) -> None:
 
 def _succeed(command: Sequence[str | Path]) -> None:
     """With the caller's environment: pip's index and certificates are his."""
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        raise Skipped(f"installing took more than {SECONDS} s") from None
     if done.returncode:
-        raise Skipped(f"pip could not: {done.stderr.strip().splitlines()[-1:]}")
+        raise Skipped("pip could not install it: " + (done.stderr.strip().splitlines() or ["no reason given"])[-1])

@@ -57,7 +57,7 @@ class Place:
             db=self.root / db,
         )
 
-    def run(self, command: Sequence[str | Path], *, succeed: bool = True) -> str:
+    def run(self, command: Sequence[str | Path]) -> str:
         """What it prints; its complaint as an exception when it fails."""
         done = subprocess.run(
             [str(word) for word in command],
@@ -69,7 +69,7 @@ class Place:
             timeout=SECONDS,
             check=False,
         )
-        if succeed and done.returncode:
+        if done.returncode:
             raise RuntimeError(f"{command[0]} failed ({done.returncode}): {done.stderr.strip()[-500:]}")
         return done.stdout
 

@@ -32,7 +32,8 @@ from capsule.calls import (
 )
 from capsule.canon import Json
 from capsule.effects import SystemClock
-from capsule.gate import Gate, Opening, Parts, assemble, open_journal
+from capsule.gate import Gate, Opening, Step, assemble, open_journal
+from capsule.plans import Plan, PlanOutcome, run_plan
 from capsule.policy import Policy
 from capsule.settings import Settings
 from capsule.store import Record, Run
@@ -108,12 +109,6 @@ def gate_of(
     layers = tuple(policy.bind(seen) for policy in parsed)
     parts = replace(parts, world=seen, layers=layers, clock=clock or parts.clock)
     return Gate(parts)
-
-
-def parts_of(workdir: Path, policy: str) -> Parts:
-    return assemble(
-        Opening(settings=Settings.load(os.environ), policies=[Policy.parse(policy)], workdir=workdir, db=db_of(workdir))
-    )
 
 
 def db_of(workdir: Path) -> Path:
@@ -267,6 +262,30 @@ def dumped(path: Path, value: Json) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(value))
     return path
+
+
+class Quiet:
+    """Implements `plans.Watcher` and shows nothing."""
+
+    def began(self, step: Step) -> None:
+        pass
+
+    def ended(self, step: Step, tool: str, result: ToolResult) -> None:
+        pass
+
+    def waiting(self, step: Step, left_ms: int) -> None:
+        pass
+
+
+def planned(
+    workdir: Path, plan: Mapping[str, Json], policy: str, given: Mapping[str, Json] | None = None
+) -> PlanOutcome:
+    """A plan that is run in this process, over the journal beside the workdir."""
+    loaded = Plan.parse(json.dumps(plan), format="json")
+    opening = Opening(
+        settings=Settings.load(os.environ), policies=[Policy.parse(policy)], workdir=workdir, db=db_of(workdir)
+    )
+    return run_plan(loaded, loaded.read_inputs(given or {}), opening, watcher=Quiet())
 
 
 def plan_of(*steps: Json) -> dict[str, Json]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -64,7 +65,7 @@ def commands(block: Block) -> Iterator[tuple[str, str]]:
 
 def is_alike(written: str, printed: str) -> bool:
     pattern = "".join(
-        r"(?:.*\n)*" if line.strip() == "..." else ".*".join(map(re.escape, line.split("..."))) + "\n"
+        r"(?:.*\n)*" if line.strip() == "..." else ".*".join(map(re.escape, line.rstrip().split("..."))) + "\n"
         for line in _steady(written).splitlines()
     )
     return re.fullmatch(pattern, "".join(f"{line.rstrip()}\n" for line in _steady(printed).splitlines())) is not None
@@ -79,9 +80,13 @@ def _steady(text: str) -> str:
 class Project:
     """A reader's directory, and what lasts between the blocks of a page."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, *, beside: Path | None = None) -> None:
+        """`beside`: a directory whose files the page takes for granted; they are copied."""
         self.directory = home / "project"
-        self.directory.mkdir()
+        if beside is None:
+            self.directory.mkdir()
+        else:
+            shutil.copytree(beside, self.directory)
         self._home = home
         self._exit_code = 0
         self._names: dict[str, object] = {"__name__": "__main__"}

@@ -21,10 +21,11 @@ from capsule.templates.filters import FILTERS
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
+EXAMPLES = ROOT / "examples"
 TRIED_ELSEWHERE = {DOCS / "reference" / "record-format.md"}
 PAGES = sorted(
     page
-    for page in [ROOT / "README.md", *DOCS.glob("**/*.md")]
+    for page in [ROOT / "README.md", EXAMPLES / "README.md", *DOCS.glob("**/*.md")]
     if page not in TRIED_ELSEWHERE and page.parent != DOCS / "adr"
 )
 
@@ -42,11 +43,16 @@ def read(page: str) -> str:
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_a_page_is_as_it_is_written(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    project = Project(tmp_path)
+    project = Project(tmp_path, beside=EXAMPLES if page.parent == EXAMPLES else None)
     monkeypatch.chdir(project.directory)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("CAPSULE_HOME")
     assert "\n\n".join(problem for block in blocks(page) for problem in project.try_out(block)) == ""
+
+
+def test_every_example_is_on_its_page() -> None:
+    named = set(re.findall(r"^## (\w+)$", (EXAMPLES / "README.md").read_text(encoding="utf-8"), re.MULTILINE))
+    assert named == {path.name for path in EXAMPLES.iterdir() if path.is_dir()}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

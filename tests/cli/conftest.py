@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -64,12 +65,12 @@ def capsule(project: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Typed
 
 
 @pytest.fixture
-def process(project: Path) -> Typed:
-    """Type a command line into a process of its own, which has no terminal."""
+def shell(project: Path) -> Typed:
+    """Type a line into a shell without a terminal; `capsule` is in its path."""
 
-    def typed(*words: str, stdin: str = "", **environ: str) -> Ran:
+    def typed(line: str, *, stdin: str = "", **environ: str) -> Ran:
         done = subprocess.run(
-            [sys.executable, "-m", "capsule", *words],
+            ["/bin/bash", "-c", f'capsule() {{ {shlex.quote(sys.executable)} -m capsule "$@"; }}; {line}'],
             input=stdin,
             capture_output=True,
             text=True,
@@ -78,5 +79,15 @@ def process(project: Path) -> Typed:
             start_new_session=True,
         )
         return Ran(code=done.returncode, out=done.stdout, err=done.stderr)
+
+    return typed
+
+
+@pytest.fixture
+def process(shell: Typed) -> Typed:
+    """Type a command line into a process of its own, which has no terminal."""
+
+    def typed(*words: str, stdin: str = "", **environ: str) -> Ran:
+        return shell(f"capsule {shlex.join(words)}", stdin=stdin, **environ)
 
     return typed

@@ -296,18 +296,40 @@ def test_f4_only_true_is_a_yes(workdir: Path, db: Path, approved: Any) -> None:
     assert not (workdir / "ask/new").exists()
 
 
-@pytest.mark.parametrize("error", [OSError(5, "EIO"), RuntimeError("x"), KeyboardInterrupt(), SystemExit(1)], ids=repr)
-def test_f4_an_approver_that_fails_grants_nothing(workdir: Path, db: Path, error: BaseException) -> None:
+def _failing(error: BaseException) -> Approver:
     def approver(question: Question) -> NoReturn:
         raise error
 
-    gate = gate_of(workdir, POLICY, approver=approver)
+    return approver
+
+
+@pytest.mark.parametrize("error", [OSError(5, "EIO"), RuntimeError("\udcff"), AssertionError()], ids=ascii)
+def test_f4_an_approver_that_fails_says_no(workdir: Path, db: Path, error: Exception) -> None:
+    with gate_of(workdir, POLICY, approver=_failing(error)) as gate:
+        result = gate.call(write("ask/new"))
+    assert (result.status, code(result)) == (Status.DENIED, 1007)
+    assert kinds(db) == ["start", "question", "answer", "refused", "end"]
+    assert bodies(db, "answer")[0]["approved"] is False
+    assert not (workdir / "ask/new").exists()
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(KeyboardInterrupt(), RunStatus.INTERRUPTED), (SystemExit(1), RunStatus.FAILED)], ids=repr
+)
+def test_ctrl_c_at_a_question_ends_the_run(workdir: Path, db: Path, error: BaseException, status: RunStatus) -> None:
+    gate = gate_of(workdir, POLICY, approver=_failing(error))
     with pytest.raises(type(error)), gate:
         gate.call(write("ask/new"))
     assert not (workdir / "ask/new").exists()
     assert "intent" not in kinds(db)
-    interrupted = isinstance(error, KeyboardInterrupt)
-    assert ends_as(db, gate.run_id) is (RunStatus.INTERRUPTED if interrupted else RunStatus.FAILED)
+    assert ends_as(db, gate.run_id) is status
+
+
+@pytest.mark.parametrize("answer", [None, "yes", True, object()], ids=repr)
+def test_f4_an_answer_that_is_none_says_no(workdir: Path, db: Path, answer: Any) -> None:
+    with gate_of(workdir, POLICY, approver=lambda question: answer) as gate:
+        assert code(gate.call(write("ask/new"))) == 1007
+    assert not (workdir / "ask/new").exists()
 
 
 def test_e2_neither_question_nor_answer_gives_a_secret_away(workdir: Path, db: Path) -> None:

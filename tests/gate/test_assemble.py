@@ -10,6 +10,7 @@ import sqlite3
 import stat
 import subprocess
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -330,6 +331,18 @@ def test_two_runs_at_once_are_two_runs(workdir: Path, db: Path) -> None:
     assert len(kinds(db, one.run_id)) == 6
     assert len(kinds(db, other.run_id)) == 4
     assert holds(db)
+
+
+def test_runs_that_begin_and_end_at_once_do_not_get_in_each_others_way(workdir: Path, db: Path) -> None:
+    def begin_and_end(number: int) -> str:
+        with gate_of(workdir, POLICY) as gate:
+            gate.call(read("docs/a"))
+        return gate.run_id
+
+    with ThreadPoolExecutor(4) as pool:
+        runs = list(pool.map(begin_and_end, range(80)))
+    assert len(set(runs)) == 80
+    assert {ends_as(db, run_id) for run_id in runs} == {RunStatus.COMPLETED}
 
 
 def test_f1_nothing_in_the_workdir_is_a_setting(workdir: Path, isolated_home: Path, tmp_path: Path) -> None:

@@ -470,7 +470,7 @@ def test_nothing_happens_after_the_end(workdir: Path, db: Path, close: bool) -> 
     if close:
         gate.close()
     for call in (write("out/x", create_dirs=True), read("docs/a"), read("docs/b"), ToolCall(tool="x")):
-        with pytest.raises(Exception, match="is over"):
+        with pytest.raises(StorageError, match="has ended"):
             gate.call(call)
     gate.close()
     assert not (workdir / "out").exists()

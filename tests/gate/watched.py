@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import FrameType
 
-from gated import made
+from gated import Quiet, made
 
 from capsule.calls import BUILTIN, Context, Guard, Source, ToolCall
 from capsule.canon import Json
@@ -89,19 +89,6 @@ def _ours(frame: FrameType | None) -> Iterator[str]:
         if module.startswith("capsule."):
             yield f"{module}:{frame.f_code.co_name}"
         frame = frame.f_back
-
-
-class Quiet:
-    """Implements `plans.Watcher` and shows nothing."""
-
-    def began(self, step: object) -> None:
-        pass
-
-    def ended(self, step: object, tool: str, result: object) -> None:
-        pass
-
-    def waiting(self, step: object, left_ms: int) -> None:
-        pass
 
 
 class Leak:

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
@@ -31,6 +32,7 @@ from gated import (
     tree,
 )
 
+import capsule
 from capsule.calls import RunStatus
 from capsule.gate import open_journal
 
@@ -44,6 +46,7 @@ rules:
   - {action: allow, tool: fs.read, constraints: {path: {pattern: ./docs/**}, rate_limit: {requests_per_minute: 2}}}
 """
 MANY = 20_000
+OURS = bytes(Path(capsule.__file__).parent)  # as a traceback would name it
 
 
 @pytest.fixture
@@ -180,3 +183,21 @@ def test_two_processes_at_once_lose_nothing(workdir: Path) -> None:
     assert holds(db)
     assert len(tree(workdir / "out")) == 1 + 3 * 20
     assert all(is_gone(process.pid) for process in processes)
+
+
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+def test_stopped_at_any_moment_there_is_no_traceback_and_no_run_that_runs(workdir: Path, by: signal.Signals) -> None:
+    db = db_of(workdir)
+    for milliseconds in range(60, 400, 40):
+        with _start(workdir, "many.json") as process:
+            time.sleep(milliseconds / 1000)
+            process.send_signal(by)
+            _, err = process.communicate(timeout=20)
+        assert OURS not in err, (milliseconds, err.decode())
+        # Before Python has come to our code it dies in its own way.
+        assert process.returncode in (130, -by), (milliseconds, err.decode())
+        for path in (workdir / "out").iterdir():
+            path.unlink()
+    if db.exists():
+        assert {run.status for run in open_journal(db).runs()} <= {RunStatus.INTERRUPTED}
+        assert holds(db)

@@ -19,8 +19,8 @@ from capsule.policy.document import read_policy
 from reference import evaluator
 from reference.strategies import Sample, sample, samples
 
-SAMPLES = int(os.environ.get("CAPSULE_AGREEMENT_SAMPLES", "20000"))  # 100,000 in a nightly run
-SHARDS = 4
+SAMPLES = 100_000 if os.environ.get("CI") else 10_000
+SHARDS = 8
 
 
 @dataclass(frozen=True)

@@ -142,7 +142,7 @@ class Gate:
         """
         with self._turn:
             if self._ended:
-                raise StorageError(5002, f"run {self.run_id} has ended", hint="open another gate for further calls")
+                raise StorageError(5002, f"run {self.run_id} is over", hint="open another gate for further calls")
             at = self._place(step)
             copier = Copier()  # the caller's values are read once: what is decided on is what is recorded and done
             call = plain_call(call, copier)

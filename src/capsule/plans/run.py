@@ -9,7 +9,7 @@ from typing import Protocol
 
 from capsule.calls import CallError, RunStatus, Source, Status, ToolCall, ToolResult
 from capsule.canon import Json
-from capsule.errors import PlanError
+from capsule.errors import PlanError, StorageError
 from capsule.gate import Gate, Opening, Step, assemble
 from capsule.plans.document import Plan, PlanStep
 from capsule.plans.scope import Scope
@@ -78,6 +78,9 @@ def run_plan(
         with _opened(plan, inputs, opening, told) as gate:
             scope = Scope(plan, inputs, run={"id": gate.run_id, "workdir": str(opening.workdir)})
             return _Runner(plan=plan, gate=gate, scope=scope, told=told, fail_fast=fail_fast).run()
+    except StorageError:
+        told.waiting.clear()  # what the journal does not hold nobody hears of
+        raise
     finally:
         told.flush()
 

@@ -54,11 +54,12 @@ def _texts(value: Json) -> tuple[str, ...]:
 
 
 def _rules(document: Document, raw: Mapping[str, Json], definitions: Mapping[str, ToolDefinition]) -> tuple[Rule, ...]:
+    """A rule that is there twice, word for word, is one rule."""
     written = _mappings(raw, "rules")
     ids = _ids(document, written)
     return tuple(
-        _rule(document, rule, rule_id, ("rules", index), definitions)
-        for index, (rule, rule_id) in enumerate(zip(written, ids, strict=True))
+        _rule(document, written[index], rule_id, ("rules", index), definitions)
+        for rule_id, index in {rule_id: index for index, rule_id in reversed([*enumerate(ids)])}.items()
     )
 
 
@@ -72,15 +73,10 @@ def _ids(document: Document, rules: Sequence[Mapping[str, Json]]) -> list[str]:
     ]
     first: dict[str, int] = {}
     for index, name in enumerate(ids):
-        if name in first:
-            same = f"rules[{first[name]}]"
-            message = (
-                f"rules[{index}]: the id {name!r} is taken by {same}"
-                if "id" in rules[index]
-                else f"rules[{index}] says the same as {same}"
-            )
-            raise document.error(("rules", index), message, hint="remove one of them, or give it an id of its own")
-        first[name] = index
+        if name in first and digest_of(rules[first[name]]) != digest_of(rules[index]):
+            message = f"rules[{index}]: the id {name!r} is taken by rules[{first[name]}]"
+            raise document.error(("rules", index), message, hint="give it an id of its own")
+        first.setdefault(name, index)
     return ids
 
 

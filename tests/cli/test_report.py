@@ -1,0 +1,84 @@
+"""`capsule report`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typed import Ran, Typed, WritePlan
+
+from capsule.documents import schema
+from capsule.report import REPORT_SCHEMA
+
+STEPS = """\
+- {id: read, tool: fs.read, args: {path: docs/a.md}, store_as: a}
+- {id: make, tool: fs.write, args: {path: out/b.md, content: "{{ a.content }}", create_dirs: true}}
+- {id: sign, tool: fs.write, args: {path: desk/c.md, content: x}}
+- {id: peek, tool: fs.read, args: {path: .env}}
+"""
+
+
+@pytest.fixture
+def ran(capsule: Typed, plan: WritePlan) -> Ran:
+    return capsule("run", plan(STEPS), "--policy", "policy.yaml", "--approve", "all", "--db", "runs.db", "--json")
+
+
+def test_the_whole_run_on_a_page(capsule: Typed, ran: Ran) -> None:
+    timeline, _, summary = capsule("report", "last", "--db", "runs.db").out.partition("\n\n")
+    assert timeline == capsule("show-run", "last", "--db", "runs.db").out.rpartition("\ndenied: ")[0]
+    assert summary.splitlines()[:-1] == [
+        "  files read         ./docs/a.md",
+        "  files written      ./desk/c.md",
+        "                     ./out/b.md",
+        "  denied 1001 peek: no rule allows ./.env",
+        '    to allow: add "./.env" to the path of rule read',
+    ]
+
+
+def test_as_json_it_is_what_its_schema_says(capsule: Typed, ran: Ran) -> None:
+    report = capsule("report", "last", "--db", "runs.db", "--json").json
+    assert schema.problems(report, REPORT_SCHEMA) == []
+    assert report["summary"]["resources"] == {
+        "files_read": ["./docs/a.md"],
+        "files_written": ["./desk/c.md", "./out/b.md"],
+        "domains_contacted": [],
+        "shell_commands": [],
+    }
+    approval = report["steps"][2]["approval"]
+    assert (approval["approved"], approval["by"]) == (True, "--approve all")
+
+
+@pytest.mark.parametrize("words", [[], ["--json"], ["--format", "json"], ["--format", "console"]], ids=" ".join)
+@pytest.mark.parametrize("option", ["-o", "--output"])
+def test_a_file_gets_what_the_terminal_would(
+    capsule: Typed, ran: Ran, project: Path, words: list[str], option: str
+) -> None:
+    shown = capsule("report", "last", "--db", "runs.db", *words)
+    written = capsule("report", "last", "--db", "runs.db", *words, option, "report.txt")
+    assert (written.code, written.out, written.err) == (0, "", "")
+    assert _timeless((project / "report.txt").read_text()) == _timeless(shown.out)
+
+
+def _timeless(text: str) -> list[str]:
+    return [line for line in text.splitlines() if "generated_at" not in line]
+
+
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        ("none/report.txt", "none/report.txt cannot be written: No such file or directory"),
+        ("docs", "docs cannot be written: Is a directory"),
+        ("runs.db", "runs.db is the journal itself"),
+    ],
+)
+def test_a_file_that_cannot_be_is_exit_2(capsule: Typed, ran: Ran, file: str, message: str) -> None:
+    written = capsule("report", "last", "--db", "runs.db", "-o", file)
+    assert written.code == 2
+    assert message in written.err
+    assert capsule("verify", "--db", "runs.db").code == 0
+
+
+def test_another_format_is_not_there_yet(capsule: Typed, ran: Ran) -> None:
+    wanted = capsule("report", "last", "--db", "runs.db", "--format", "html")
+    assert wanted.code == 2
+    assert "'html' is not one of 'console', 'json'" in wanted.err

@@ -1,0 +1,115 @@
+"""Class E2 through the command line: no secret that the screen knows is on the disk or on the terminal afterwards.
+
+What a single call or record could give away is tried in `tests/gate/test_masking.py`.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from gated import MARK, TOKEN, Ran, bodies, db_of, dumped, everything_stored, grown, holds, ran, step_of, tree
+
+from capsule.canon import Json
+
+BEARER = "Bearer " + TOKEN[4:30] + "x1"
+
+POLICY = f"""
+name: with {TOKEN}
+rules:
+  - {{action: allow, tool: [fs.read, fs.list], constraints: {{path: {{pattern: "./docs/**"}}}}, why: "because {TOKEN}"}}
+  - {{action: allow, tool: fs.write, constraints: {{path: {{pattern: "./out/*"}}}}}}
+  - {{action: allow, tool: http.get, constraints: {{url: {{domains: [example.com]}}, headers: {{type: object}}}}}}
+  - {{action: allow, tool: shell.run, constraints: {{command: {{executables: [git]}}, env: {{type: object}}}}}}
+"""
+
+GOES_ON: dict[str, Json] = {"continue_on_error": True}
+
+PLAN: dict[str, Json] = {
+    "name": f"plan {TOKEN}",
+    "description": TOKEN,
+    "inputs": {"key": {"type": "string"}, "all": {"type": "object"}},
+    "variables": {"also": TOKEN},
+    "steps": [
+        step_of("fs.read", {"path": "docs/key"}, store_as="got", name=TOKEN),
+        step_of("fs.read", {"path": "docs/key", "encoding": "base64"}),
+        step_of("fs.read", {"path": "docs/large"}),
+        step_of("fs.list", {"path": "docs"}),
+        step_of("fs.read", {"path": f"docs/{TOKEN}"}, **GOES_ON),
+        step_of("fs.read", {"path": f"other/{TOKEN}"}, **GOES_ON),
+        step_of("fs.write", {"path": "out/x", "content": "{{ inputs.key }} {{ also }}"}),
+        step_of("fs.write", {"path": "out/copy", "content": "{{ got.content }}"}, **GOES_ON),
+        step_of("fs.write", {"path": f"out/{TOKEN}", "content": "x"}, **GOES_ON),
+        step_of("http.get", {"url": "https://example.com", "headers": {"Authorization": BEARER}}, **GOES_ON),
+        step_of("http.get", {"url": f"https://x:{TOKEN}@example.com/{TOKEN}?t={TOKEN}"}, **GOES_ON),
+        step_of("shell.run", {"command": ["git", TOKEN], "env": {"T": TOKEN}, "stdin": TOKEN}, **GOES_ON),
+        step_of("fs.read", {"path": "docs/a", TOKEN: TOKEN}, **GOES_ON),
+        step_of(f"tool.{TOKEN}", {}, **GOES_ON),
+        step_of("fs.read", {"path": f"{{{{ inputs.all['{TOKEN}'] }}}}"}, **GOES_ON),
+        step_of("fs.read", {"path": "{{ item }}"}, foreach=[TOKEN], **GOES_ON),
+        step_of("fs.read", {"path": "docs/none"}),
+        step_of("fs.read", {"path": TOKEN}, description=TOKEN),
+    ],
+}
+
+
+@pytest.fixture
+def base(workdir: Path) -> Path:
+    grown(workdir, docs__a="a", docs__key=f"key = {TOKEN}", docs__large="x" * 30_000 + TOKEN, out__old="old")
+    (workdir / "docs" / f"of-{TOKEN}").write_text("named so")
+    grown(workdir.parent, **{"policy.yaml": POLICY})
+    dumped(workdir.parent / "plan.json", PLAN)
+    return workdir.parent
+
+
+FORMS = [TOKEN, BEARER.removeprefix("Bearer "), b64encode(f"key = {TOKEN}".encode()).decode()[8:48]]
+
+
+def test_e2_a_whole_run_leaves_no_secret(base: Path, workdir: Path, isolated_home: Path) -> None:
+    db = db_of(workdir)
+    done = _capsule(base, workdir, "--input", f"key={TOKEN}", "--input", f'all={{"k": "{TOKEN}"}}')
+    assert done.code == 3, done.err
+    shown = [done]
+    for words in (("report", "last"), ("report", "last", "--json"), ("show-run", "last"), ("list-runs",), ("verify",)):
+        shown.append(ran(*words, "--db", db, cwd=workdir))
+        assert shown[-1].code == 0, shown[-1].err
+    shown.append(_capsule(base, workdir, "--json", "--input", f"key={TOKEN}", "--input", "all={}"))
+    stored = everything_stored(db) + b"".join(_beside(isolated_home))
+    for secret in FORMS:
+        assert secret.encode() not in stored
+        for each in shown:
+            assert secret.encode() not in each.out + each.err
+    assert holds(db)
+    assert len(bodies(db, "intent")) + len(bodies(db, "refused")) == 17
+    assert (workdir / "out/x").read_text() == f"{TOKEN} {TOKEN}"
+    assert not (workdir / "out/copy").exists()
+
+
+def _capsule(base: Path, workdir: Path, *words: str) -> Ran:
+    places = ("--policy", base / "policy.yaml", "--workdir", workdir, "--db", db_of(workdir))
+    return ran("run", base / "plan.json", *places, *words, cwd=base)
+
+
+def _beside(home: Path) -> list[bytes]:
+    """What lies in Capsule's home, but for the key."""
+    return [held for name, held in tree(home).items() if isinstance(held, bytes) and not name.endswith("key")]
+
+
+def test_e2_the_marker_says_what_stood_there(base: Path, workdir: Path) -> None:
+    _capsule(base, workdir, "--input", f"key={TOKEN}", "--input", "all={}")
+    (start,) = bodies(db_of(workdir), "start")
+    assert start["plan_name"] == f"plan {MARK}"
+    first = bodies(db_of(workdir), "outcome")[0]
+    output = first["output"]
+    assert isinstance(output, Mapping)
+    assert (output["content"], output["sha256"]) == (f"key = {MARK}", None)
+
+
+def test_e2_a_failure_before_the_run_tells_none(base: Path, workdir: Path) -> None:
+    """What a message quotes of a broken plan is what its author typed; of inputs it quotes nothing."""
+    done = _capsule(base, workdir, "--input", f"all={TOKEN}")
+    assert done.code == 2
+    assert not db_of(workdir).exists()
+    assert b"Traceback" not in done.err
