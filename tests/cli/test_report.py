@@ -44,6 +44,9 @@ def test_as_json_it_is_what_its_schema_says(capsule: Typed, ran: Ran) -> None:
         "domains_contacted": [],
         "shell_commands": [],
     }
+    error = report["steps"][3]["error"]
+    assert list(error) == ["code", "kind", "message", "retriable", "retry_after_ms", "hint"]
+    assert (error["code"], error["kind"], error["retriable"]) == (1001, "policy_denied", False)
     approval = report["steps"][2]["approval"]
     assert (approval["approved"], approval["by"]) == (True, "--approve all")
 
@@ -82,3 +85,13 @@ def test_another_format_is_not_there_yet(capsule: Typed, ran: Ran) -> None:
     wanted = capsule("report", "last", "--db", "runs.db", "--format", "html")
     assert wanted.code == 2
     assert "'html' is not one of 'console', 'json'" in wanted.err
+
+
+def test_a_secret_is_a_finding_and_is_not_shown(capsule: Typed, plan: WritePlan, project: Path) -> None:
+    key = "AKIA" + "Q3EGRIT7WXZ5PLMV"
+    (project / "docs" / "key.txt").write_text(f"key {key}\n")
+    step = "- {id: key, tool: fs.read, args: {path: docs/key.txt}}"
+    assert key not in capsule("run", plan(step), "--policy", "policy.yaml", "--json").out
+    report = capsule("report", "last").out
+    assert "(1 finding)" in report
+    assert key not in report

@@ -29,6 +29,7 @@ from capsule.approval import VALID_FOR_MS, allow_all, deny_all, reads_only
 from capsule.calls import (
     BUILTIN,
     Answer,
+    Approver,
     Effect,
     Guard,
     Question,

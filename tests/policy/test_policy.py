@@ -108,7 +108,6 @@ def test_the_policy_of_the_specification(tool: str, args: dict[str, Any], tainte
             ["literal"],
         ),
         ("- {id: a, action: deny, tool: x}\n - {id: a, action: deny, tool: y}", "3:", ["taken"]),
-        ("- {action: deny, tool: x}\n - {action: deny, tool: x}", "3:", ["says the same"]),
     ],
 )
 def test_what_is_wrong_is_named_with_its_place(rules: str, place: str, words: list[str]) -> None:
@@ -155,6 +154,10 @@ def test_a_file_and_a_text_give_the_same_policy(tmp_path: Path) -> None:
     loaded = Policy.load(file)
     assert loaded.digest == Policy.parse(SPEC_POLICY).digest
     assert loaded.file == file
+
+
+def test_a_rule_that_is_there_twice_is_one_rule() -> None:
+    assert len(Policy.parse("rules: [{action: deny, tool: x}, {action: deny, tool: x}]").rules.rules) == 1
 
 
 def test_ids_come_from_the_digest_and_do_not_depend_on_neighbours() -> None:

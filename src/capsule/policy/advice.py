@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 
 from capsule.calls import Access, Components, ConcreteCall, ConcretePath, Places
 from capsule.policy import floors
 from capsule.policy.layer import Layer
 from capsule.policy.paths import is_within
-from capsule.policy.rules import Action, Rule
+
+_quoted = json.JSONEncoder(ensure_ascii=False).encode
 
 _LONGEST_SHOWN = 200  # of a caller's text inside a message
 
@@ -65,12 +65,12 @@ def advice(layer: Layer, call: ConcreteCall, code: int) -> str | None:
         return None
     key, value = pattern
     if any(path.access is Access.WRITE and floors.protected(path, layer.places) for path in call.paths):
-        written = json.dumps({key: {"pattern": value, "protected": "allow"}}, ensure_ascii=False)
+        written = _quoted({key: {"pattern": value, "protected": "allow"}})
         return f"if this is meant, add the rule {{action: allow, tool: {call.tool}, constraints: {written}}}"
-    rule = _nearest(layer.rules.rules, call)
+    rule = layer.book(call.definition, call.source, tainted=False).nearest
     if rule is not None:
-        return f"add {json.dumps(value, ensure_ascii=False)} to the {key} of rule {rule.id}"
-    written = json.dumps({key: {"pattern": value}}, ensure_ascii=False)
+        return f"add {_quoted(value)} to the {key} of rule {rule.id}"
+    written = _quoted({key: {"pattern": value}})
     return f"add the rule {{action: allow, tool: {call.tool}, constraints: {written}}}"
 
 
@@ -90,18 +90,13 @@ def _pattern(call: ConcreteCall, code: int, places: Places) -> tuple[str, str | 
     return None
 
 
+_ESCAPED = str.maketrans({char: "\\" + char for char in "*?[]{}\\"})
+
+
 def escaped(text: str) -> str:
     """A pattern that matches this text and nothing else."""
-    return "".join("\\" + char if char in "*?[]{}\\" else char for char in text)
+    return text.translate(_ESCAPED)
 
 
 def _token(token: str) -> str:
     return "".join("\\" + char if char in "*?\\" else char for char in token)
-
-
-def _nearest(rules: Sequence[Rule], call: ConcreteCall) -> Rule | None:
-    """The first allow rule, by id, that speaks of this tool and this source."""
-    named = [
-        rule for rule in rules if rule.action is Action.ALLOW and rule.applies(call.tool, call.source, tainted=False)
-    ]
-    return min(named, key=lambda rule: rule.id, default=None)

@@ -107,16 +107,13 @@ class BoundCommands:
 class CommandIndex(Generic[T]):
     """Many command constraints; a look-up costs what the command's tokens cost."""
 
-    __slots__ = ("_deny", "_items", "_trie")
+    __slots__ = ("_deny", "_entries", "_trie")
 
     def __init__(self, items: Iterable[tuple[BoundCommands, T]]) -> None:
-        self._items = tuple(items)
-        self._deny = any(bound.constraint.deny for bound, _ in self._items)
+        self._entries = [(bound, pattern, value) for bound, value in items for pattern in bound.patterns]
+        self._deny = any(bound.constraint.deny for bound, _, _ in self._entries)
         self._trie = SegmentTrie(
-            (key, (number, pattern))
-            for number, (bound, _) in enumerate(self._items)
-            for pattern in bound.patterns
-            for key in pattern.filed_under()
+            (key, number) for number, (_, pattern, _) in enumerate(self._entries) for key in pattern.filed_under()
         )
 
     @classmethod
@@ -127,11 +124,12 @@ class CommandIndex(Generic[T]):
         """The values of all constraints that the command is under."""
         if command.problem is not None:
             return set()
-        found: set[tuple[int, BoundCommand]] = set()
+        found: set[int] = set()
         for names in lookups(command, deny=self._deny):
             found |= self._trie.matches(names)
+        entries = (self._entries[number] for number in found)
         return {
-            self._items[number][1]
-            for number, pattern in found
-            if pattern.mismatch(command) is None and self._items[number][0].token_mismatch(command) is None
+            value
+            for bound, pattern, value in entries
+            if pattern.mismatch(command) is None and bound.token_mismatch(command) is None
         }

@@ -57,9 +57,11 @@ def _rules(document: Document, raw: Mapping[str, Json], definitions: Mapping[str
     """A rule that is there twice, word for word, is one rule."""
     written = _mappings(raw, "rules")
     ids = _ids(document, written)
+    first: dict[str, int] = {}
+    for index, rule_id in enumerate(ids):
+        first.setdefault(rule_id, index)
     return tuple(
-        _rule(document, written[index], rule_id, ("rules", index), definitions)
-        for rule_id, index in {rule_id: index for index, rule_id in reversed([*enumerate(ids)])}.items()
+        _rule(document, written[index], rule_id, ("rules", index), definitions) for rule_id, index in first.items()
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import TypeAlias
 
 from capsule.calls import (
@@ -60,6 +60,8 @@ NO_TERMS = Terms()
 def terms_of(granting: Sequence[Rule], limiting: Sequence[Rule], call: ConcreteCall, places: Places) -> Terms:
     """`granting` are the allow and ask rules that grant; `limiting` all others that matched: they only tighten."""
     tool = call.definition
+    if all(rule.is_plain for rule in granting) and all(rule.is_plain for rule in limiting):
+        return _default_terms(tool.max_bytes, tool.timeout_ms, tool.max_output_bytes)
     smallest = partial(_smallest, granting, limiting)
     urls = [constraint for rule in granting for _, constraint in rule.grants if isinstance(constraint, UrlConstraint)]
     redirects = [url.max_redirects for url in urls if url.max_redirects is not None]
@@ -80,6 +82,16 @@ def terms_of(granting: Sequence[Rule], limiting: Sequence[Rule], call: ConcreteC
         secrets=frozenset(lent for rule in granting for lent in _lent(rule, call.source)),
         private_networks=any(url.names_private(called) for url in urls for called in call.urls),
         max_redirects=min(redirects, default=DEFAULT_REDIRECTS),
+    )
+
+
+@cache
+def _default_terms(max_bytes: int | None, timeout_ms: int, max_output_bytes: int | None) -> Terms:
+    """Where no rule says anything; of as many kinds as there are tools."""
+    return Terms(
+        max_bytes=None if max_bytes is None else (max_bytes, ""),
+        timeout_ms=(timeout_ms, ""),
+        max_output_bytes=None if max_output_bytes is None else (max_output_bytes, ""),
     )
 
 

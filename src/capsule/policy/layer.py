@@ -23,6 +23,7 @@ class Book:
 
     grants: RuleIndex
     bars: RuleIndex
+    nearest: Rule | None  # the first allow rule, by id: where a suggestion would add a pattern
 
 
 class Layer:
@@ -51,7 +52,9 @@ class Layer:
         rules = [rule for rule in self.rules.rules if rule.applies(definition.name, source, tainted=tainted)]
         granting = [rule for rule in rules if rule.action in (Action.ALLOW, Action.ASK)]
         barring = [rule for rule in rules if rule.action is not Action.ALLOW]
+        allowing = [rule for rule in granting if rule.action is Action.ALLOW]
         return Book(
+            nearest=min(allowing, key=lambda rule: rule.id, default=None),
             grants=RuleIndex(granting, definition, self.world, as_bars=False),
             bars=RuleIndex(barring, definition, self.world, as_bars=True),
         )

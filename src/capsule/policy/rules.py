@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
@@ -69,6 +69,9 @@ class RuleLimits:
         return self.max_calls is not None or self.per_minute is not None
 
 
+_NO_LIMITS = RuleLimits()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examples:
     match: tuple[Mapping[str, Json], ...] = ()
@@ -91,6 +94,13 @@ class Rule:
     sandbox_level: str | None = None
     why: str | None = None
     examples: Examples = Examples()
+    is_plain: bool = field(init=False)  # it sets no term of a grant: most rules only say what they match
+
+    def __post_init__(self) -> None:
+        named = (self.secrets, self.redact, self.sandbox_level, self.limits != _NO_LIMITS)
+        urls = [constraint for _, constraint in self.grants if isinstance(constraint, UrlConstraint)]
+        loosened = any(url.private_networks or url.max_redirects is not None for url in urls)
+        object.__setattr__(self, "is_plain", not (any(named) or loosened))
 
     def names(self, tool: str) -> bool:
         return any(name.matches(tool) for name in self.tools)

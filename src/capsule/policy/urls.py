@@ -233,15 +233,16 @@ def _schemes(texts: Sequence[str]) -> tuple[str, ...]:
 class UrlIndex(Generic[T]):
     """Many URL constraints; a look-up costs what the host's labels and the path cost."""
 
-    __slots__ = ("_items", "_trie")
+    __slots__ = ("_entries", "_trie")
 
     def __init__(self, items: Iterable[tuple[UrlConstraint, T]]) -> None:
-        self._items = tuple(items)
-        self._trie = SegmentTrie(
-            ((Literal(text=host), *segments), (number, pattern))
-            for number, (constraint, _) in enumerate(self._items)
-            for host, segments, pattern in _entries(constraint)
-        )
+        self._entries: list[tuple[UrlConstraint, UrlPattern | None, T]] = []
+        filed: list[tuple[Segments, int]] = []
+        for constraint, value in items:
+            for host, segments, pattern in _entries(constraint):
+                filed.append(((Literal(text=host), *segments), len(self._entries)))
+                self._entries.append((constraint, pattern, value))
+        self._trie = SegmentTrie(filed)
 
     @classmethod
     def build(cls, items: Iterable[tuple[UrlConstraint, T]]) -> UrlIndex[T]:
@@ -249,15 +250,12 @@ class UrlIndex(Generic[T]):
 
     def matches(self, url: ConcreteUrl) -> set[T]:
         """The values of all constraints that the URL is under."""
-        found: set[tuple[int, UrlPattern | None]] = set()
+        found: set[int] = set()
         for names in _path_forms(url, as_deny=True):
             for host in (f"={url.host}", *(f".{parent}" for parent in parents(url.host)), "*"):
                 found |= self._trie.matches((host, *names))
-        return {
-            self._items[number][1]
-            for number, pattern in found
-            if self._items[number][0].mismatch_with(url, pattern) is None
-        }
+        entries = (self._entries[number] for number in found)
+        return {value for constraint, pattern, value in entries if constraint.mismatch_with(url, pattern) is None}
 
 
 def _entries(constraint: UrlConstraint) -> Iterable[tuple[str, Segments, UrlPattern | None]]:

@@ -10,7 +10,7 @@ from typing import cast
 from capsule.calls import Effect, Source, Status
 from capsule.calls.builtin import FS_LIST
 from capsule.canon import Json
-from capsule.errors import StorageError
+from capsule.errors import KINDS, RETRIABLE, StorageError
 from capsule.report.reading import as_list, as_mapping
 from capsule.store import Record, Run, Store
 
@@ -101,7 +101,23 @@ def _run(run: Run) -> dict[str, Json]:
         "inputs": start.body.get("inputs"),
         "versions": start.body.get("versions"),
         "head": run.head,
-        "error": run.end.body.get("error") if run.end else None,
+        "error": _error(run.end.body.get("error")) if run.end else None,
+    }
+
+
+def _error(recorded: Json) -> Json:
+    """A record keeps what its code does not say by itself."""
+    error = as_mapping(recorded)
+    code = _integer(error.get("code"))
+    if code is None:
+        return None
+    return {
+        "code": code,
+        "kind": KINDS.get(code),
+        "message": error.get("message"),
+        "retriable": code in RETRIABLE,
+        "retry_after_ms": error.get("retry_after_ms"),
+        "hint": error.get("hint"),
     }
 
 
@@ -117,7 +133,7 @@ def _called(run: Run, steps: Iterable[_Step]) -> Iterator[dict[str, Json]]:
             "source": call.get("source", Source.API.value),
             "status": outcome.get("status", Status.UNKNOWN.value),
             "output": outcome.get("output"),
-            "error": outcome.get("error"),
+            "error": _error(outcome.get("error")),
             "decision": {"effect": Effect.ALLOW.value, **as_mapping(call.get("decision"))}
             if step.ran
             else call.get("decision"),

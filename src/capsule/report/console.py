@@ -75,7 +75,7 @@ def step_lines(step: Mapping[str, Json]) -> Iterator[Line]:
     took = "" if timing.get("duration_ms") is None else f"  {timing['duration_ms']} ms"
     notes = [
         *_texts(step.get("flags")),
-        *([f"{count} findings"] if (count := len(as_list(step.get("findings")))) else []),
+        *([f"{count} finding{'s'[: count != 1]}"] if (count := len(as_list(step.get("findings")))) else []),
     ]
     noted = f"  ({', '.join(notes)})" if notes else ""
     text = f"{_shown(step.get('step_id'))}  {_shown(step.get('tool_name'))}  {_arguments(step)}{took}{noted}"
