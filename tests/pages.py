@@ -1,7 +1,7 @@
 """Pages as they can be tried out: their fenced blocks, run in order in a directory of the page's own.
 
     ```console          `$ command` lines are run, what follows each is what it prints
-    ```python           is run; `#>` lines are what it prints
+    ```python           is run; `# →` lines are what it prints
     ```yaml             begins with `# file: NAME` (written to the directory), `# plan`, `# policy` or `# rules`
     ```sh               sets something up on the reader's machine; never run
     ```text             is looked at, not tried
@@ -97,7 +97,7 @@ class Project:
             case "console":
                 tried = [(command, written, self._run(command)) for command, written in commands(block)]
             case "python":
-                written = "".join(f"{line[3:]}\n" for line in block.text.splitlines() if line.startswith("#>"))
+                written = "".join(f"{line[4:]}\n" for line in block.text.splitlines() if line.startswith("# →"))
                 tried = [("python", written, self._python(block))]
             case "yaml":
                 return self._document(block.text)

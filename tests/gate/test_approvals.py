@@ -326,7 +326,7 @@ def test_ctrl_c_at_a_question_ends_the_run(workdir: Path, db: Path, error: BaseE
     assert ends_as(db, gate.run_id) is status
 
 
-@pytest.mark.parametrize("answer", [None, "yes", True, object()], ids=repr)
+@pytest.mark.parametrize("answer", [None, "yes", True, object()], ids=lambda answer: type(answer).__name__)
 def test_f4_an_answer_that_is_none_says_no(workdir: Path, db: Path, answer: Any) -> None:
     with gate_of(workdir, POLICY, approver=lambda question: answer) as gate:
         assert code(gate.call(write("ask/new"))) == 1007

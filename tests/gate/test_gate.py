@@ -475,7 +475,7 @@ def test_nothing_happens_after_the_end(workdir: Path, db: Path, close: bool) -> 
     if close:
         gate.close()
     for call in (write("out/x", create_dirs=True), read("docs/a"), read("docs/b"), ToolCall(tool="x")):
-        with pytest.raises(StorageError, match="is over|has ended"):
+        with pytest.raises(StorageError, match=r"is over|has ended"):
             gate.call(call)
     gate.close()
     assert not (workdir / "out").exists()

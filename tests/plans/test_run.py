@@ -102,7 +102,9 @@ def recorded(db: Path) -> list[tuple[str, str | None]]:
     for record in records(db):
         body = record.body
         if record.kind in ("intent", "refused"):
-            index = body["step_index"]
+            call = body["call"]
+            assert isinstance(call, int)
+            index = body.get("step_index", call - 1)
             assert isinstance(index, int)
             calls[body["call"]] = str(body.get("step", f"step_{index + 1}"))
         if record.kind in ("outcome", "refused"):

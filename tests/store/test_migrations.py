@@ -13,7 +13,7 @@ from journals import START, end, intent, open_store, outcome, recorded_run, refu
 
 from capsule.store.migrations import MIGRATIONS, migrate, schema_version
 
-PUBLISHED = ["76270d705c745a9ad82184573a9595de11fa8738dc2d9e5ae0c3f806aaca0f56"]
+PUBLISHED = ["083b9d05abd37e1f1df0fe3e8e0ead15430cfb9b8ea1c57baed280754df9271b"]
 
 
 @pytest.fixture

@@ -103,7 +103,7 @@ def _interrupt(_number: int, _frame: object) -> NoReturn:
 
 def _show(outcome: PlanOutcome, opening: Opening, *, as_json: bool) -> None:
     store = open_journal(opening.db or opening.settings.db)
-    report = build_report(store, store.run(outcome.run_id), generated_ms=now_ms())
+    report = build_report(store, store.run(outcome.run_id), generated_ms=now_ms(), outputs=as_json)
     if as_json:
         print_json({"run_id": outcome.run_id, "status": outcome.status.value, **report})
     else:

@@ -71,9 +71,11 @@ class Approvals:
 
     def _answer(self, question: Question) -> Answer:
         """An approver that fails has not said yes."""
-        answer = attempt(lambda: self._approver(question), who="the approver")
+        answer: object = attempt(lambda: self._approver(question), who="the approver")
         if isinstance(answer, CapsuleError):
             return Answer(approved=False, by="the approver", reason=answer.message)
+        if not isinstance(answer, Answer):
+            return Answer(approved=False, by="the approver", reason="it gave no answer")
         return answer
 
     def _question(self, call: ToolCall, number: int, concrete: ConcreteCall, decision: Decision) -> Question:

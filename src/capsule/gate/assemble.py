@@ -9,7 +9,7 @@ from pathlib import Path
 
 from capsule._version import __version__
 from capsule.approval import deny_all
-from capsule.calls import Approver, Clock
+from capsule.calls import Approver, Clock, Source
 from capsule.canon import Json, digest_of
 from capsule.effects import Anchors, OnDisk, SystemClock, places_of
 from capsule.effects.home import machine_key
@@ -30,6 +30,7 @@ class Opening:
     policies: Sequence[Policy]  # each a layer; none denies everything
     workdir: Path
     mode: str = "run"
+    source: Source = Source.API  # of most calls of this run
     db: Path | None = None
     approver: Approver = deny_all
     plan: Mapping[str, Json] | None = None  # the plan's document, name and inputs as they go into the record
@@ -62,6 +63,7 @@ def assemble(opening: Opening) -> Parts:
             approver=opening.approver,
             world=world,
             clock=clock,
+            source=opening.source,
             workdir=opening.workdir,
             on_intent=opening.on_intent,
             resources=stack.pop_all(),
@@ -94,6 +96,7 @@ def _first_record(opening: Opening, registry: Registry, mask: Mask, workdir: Seq
     """What a replay and a reader need to know of the run's beginning."""
     return {
         "mode": opening.mode,
+        "source": opening.source.value,
         "workdir": "/" + "/".join(workdir),
         "policy_digest": policies_digest(opening.policies),
         "policies": [

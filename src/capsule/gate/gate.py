@@ -226,7 +226,7 @@ class Gate:
     ) -> ToolResult:
         """A call that never runs is a record like any other."""
         said = {"decision": recordable(decision_record(decision))} if decision else {}
-        record = {**call_record(call), **said, "error": recordable(error_record(error))}
+        record = {**call_record(call, self._parts.source), **said, "error": recordable(error_record(error))}
         masked = self._parts.mask.record(record, raw=call.args, markers=at.markers)
         body = {**at.as_json(), **masked.as_record(), "status": status.value, "at": self._clock.wall_ms()}
         self._parts.writer.append("refused", {**body, **_found(masked)})
@@ -238,7 +238,7 @@ class Gate:
     def _record_intent(self, call: ToolCall, at: _Place, concrete: ConcreteCall, decision: Decision) -> Masked:
         assert decision.grant is not None
         grant = grant_record(decision.grant, concrete.definition)
-        record = {**call_record(call), "decision": decision_record(decision), "grant": grant}
+        record = {**call_record(call, self._parts.source), "decision": decision_record(decision), "grant": grant}
         redact: Redact = "personal" if decision.grant.redact == "personal" else "secrets"  # arguments: never off
         masked = self._parts.mask.record(record, raw=call.args, redact=redact, markers=at.markers)
         body = {**at.as_json(), **masked.as_record(), "at": self._clock.wall_ms()}
@@ -322,9 +322,10 @@ class _Place:
         return f"{self.run_id}.{self.number}"
 
     def as_json(self) -> dict[str, Json]:
-        """A step's id is left out where it follows from its index."""
-        named = {} if self.step.id == f"step_{self.step.index + 1}" else {"step": self.step.id}
-        return {"call": self.number, **named, "step_index": self.step.index}
+        """A step's id is left out where it follows from its index, and that where it follows from the call's number."""
+        named: dict[str, Json] = {} if self.step.id == f"step_{self.step.index + 1}" else {"step": self.step.id}
+        placed: dict[str, Json] = {} if self.step.index == self.number - 1 else {"step_index": self.step.index}
+        return {"call": self.number, **named, **placed}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

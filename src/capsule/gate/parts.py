@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from capsule.calls import Approver, Clock, World
+from capsule.calls import Approver, Clock, Source, World
 from capsule.effects import Anchors
 from capsule.gate.masking import Mask
 from capsule.policy import Layer
@@ -33,6 +33,7 @@ class Parts:
     mask: Mask
     approver: Approver
     clock: Clock
+    source: Source  # of most calls of this run
     workdir: Path
     on_intent: Callable[[Step], None]  # told when the intent of a step is durable, and with it all outcomes before
     resources: ExitStack  # what to let go of at the end

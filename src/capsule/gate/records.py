@@ -14,6 +14,7 @@ from capsule.calls import (
     FileGrant,
     Grant,
     Limits,
+    Source,
     ToolCall,
     ToolDefinition,
     ToolResult,
@@ -117,9 +118,13 @@ def _limits_record(limits: Limits, definition: ToolDefinition) -> dict[str, Json
     }
 
 
-def call_record(call: ToolCall) -> dict[str, Json]:
-    """The call as it was made; its arguments with their defaults follow from the tool's definition."""
-    return {"tool": call.tool, "args": dict(call.args), "source": call.source.value}
+def call_record(call: ToolCall, usual: Source | None = None) -> dict[str, Json]:
+    """The call as it was made; its arguments with their defaults follow from the tool's definition.
+
+    The source is left out where it is the usual one of the run, which stands in its first record.
+    """
+    source: dict[str, Json] = {} if call.source is usual else {"source": call.source.value}
+    return {"tool": call.tool, "args": dict(call.args), **source}
 
 
 def error_record(error: CallError | None) -> dict[str, Json] | None:

@@ -93,7 +93,7 @@ def _opened(plan: Plan, inputs: Mapping[str, Json], opening: Opening, told: _Tol
         "inputs": inputs,
     }
     in_use = (*opening.in_use, *((plan.file,) if plan.file else ()))
-    return Gate(assemble(replace(opening, plan=record, in_use=in_use, on_intent=told.intent)))
+    return Gate(assemble(replace(opening, plan=record, source=Source.PLAN, in_use=in_use, on_intent=told.intent)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import cast
 
-from capsule.calls import Effect, Source, Status
+from capsule.calls import Effect, Status
 from capsule.calls.builtin import FS_LIST
 from capsule.canon import Json
 from capsule.errors import KINDS, RETRIABLE, StorageError
@@ -31,6 +31,7 @@ class _Step:
 
 @dataclass(slots=True)
 class _Gathered:
+    outputs: bool
     steps: dict[str, _Step] = field(default_factory=dict)
     approvals: dict[str, Mapping[str, Json]] = field(default_factory=dict)
     skipped: list[Mapping[str, Json]] = field(default_factory=list)
@@ -49,7 +50,8 @@ class _Gathered:
                 )
             case "outcome":
                 step = self._begun(name)
-                step.outcome, step.output_hash = body, record.hash
+                step.output_hash = record.hash
+                step.outcome = body if self.outputs else {name: body[name] for name in body if name != "output"}
             case "skipped":
                 listed = body["steps"]
                 assert isinstance(listed, Sequence)
@@ -65,10 +67,13 @@ class _Gathered:
         return step
 
 
-def build_report(store: Store, run: Run, *, generated_ms: int) -> dict[str, Json]:
-    """The report of SPEC: what the run was, every step with its decision, and what was really done."""
-    gathered = _Gathered()
-    for record in store.records(run.run_id):
+def build_report(store: Store, run: Run, *, generated_ms: int, outputs: bool = True) -> dict[str, Json]:
+    """The report of SPEC: what the run was, every step with its decision, and what was really done.
+
+    All of it is held at once. Without `outputs`, which a summary does not show, what a step takes is small.
+    """
+    gathered = _Gathered(outputs=outputs)
+    for record in store.records(run.run_id, bodies=outputs):
         gathered.take(record)
     steps = [*_called(run, gathered.steps.values()), *_skipped(gathered.skipped)]
     start = run.start.body
@@ -124,13 +129,14 @@ def _error(recorded: Json) -> Json:
 def _called(run: Run, steps: Iterable[_Step]) -> Iterator[dict[str, Json]]:
     for step in steps:
         call, outcome = step.call, as_mapping(step.outcome)
+        index = cast("int", call.get("step_index", cast("int", call["call"]) - 1))
         yield {
-            "step_index": call.get("step_index"),
-            "step_id": call.get("step", f"step_{cast('int', call['step_index']) + 1}"),
+            "step_index": index,
+            "step_id": call.get("step", f"step_{index + 1}"),
             "call_id": f"{run.run_id}.{call['call']}",
             "tool_name": call.get("tool"),
             "args": call.get("args"),
-            "source": call.get("source", Source.API.value),
+            "source": call.get("source", run.start.body.get("source")),
             "status": outcome.get("status", Status.UNKNOWN.value),
             "output": outcome.get("output"),
             "error": _error(outcome.get("error")),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 CREATING = "create"  # held while the store's file is made
 
-_OURS = re.compile(r"create|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_OURS = re.compile(r"create|[0-9a-f-]{36}")
 _FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC
 
 

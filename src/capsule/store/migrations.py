@@ -182,15 +182,19 @@ FROM records s JOIN records l ON l.id = (SELECT max(r.id) FROM records r WHERE {
 WHERE s.kind = 'start'
 """
 
+# What follows from the call's number or from the run's first record is left out of a call's own.
+_STEP_INDEX = f"""coalesce({_value("c.body", "step_index")}, {_value("c.body", "call")} - 1)"""
+_FIRST = "(SELECT s.body FROM records s WHERE s.id = c.id - c.seq + 1)"
+
 _TOOL_CALLS_VIEW = f"""
 CREATE VIEW tool_calls AS SELECT
     {_call_id("c")} AS call_id,
     {_uuid("c.run_id")} AS run_id,
     c.seq AS seq,
-    coalesce({_value("c.body", "step")}, 'step_' || ({_value("c.body", "step_index")} + 1)) AS step_id,
-    {_value("c.body", "step_index")} AS step_index,
+    coalesce({_value("c.body", "step")}, 'step_' || ({_STEP_INDEX} + 1)) AS step_id,
+    {_STEP_INDEX} AS step_index,
     {_value("c.body", "tool")} AS tool_name,
-    {_value("c.body", "source")} AS source,
+    coalesce({_value("c.body", "source")}, {_value(_FIRST, "source")}) AS source,
     {_json("c.body", "args", "args_json")},
     {_time(_value("c.body", "at"))} AS created_at
 FROM records c WHERE c.kind IN ('intent', 'refused')
