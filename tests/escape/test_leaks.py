@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from gated import MARK, TOKEN, Ran, bodies, db_of, dumped, everything_stored, grown, holds, ran, step_of, tree
+from gated import MARK, TOKEN, Ran, bodies, db_of, dumped, everything_stored, grown, holds, newest, ran, step_of, tree
 
 from capsule.canon import Json
 
@@ -71,6 +71,7 @@ def test_e2_a_whole_run_leaves_no_secret(base: Path, workdir: Path, isolated_hom
     db = db_of(workdir)
     done = _capsule(base, workdir, "--input", f"key={TOKEN}", "--input", f'all={{"k": "{TOKEN}"}}')
     assert done.code == 3, done.err
+    first = newest(db).run_id
     shown = [done]
     for words in (("report", "last"), ("report", "last", "--json"), ("show-run", "last"), ("list-runs",), ("verify",)):
         shown.append(ran(*words, "--db", db, cwd=workdir))
@@ -82,7 +83,7 @@ def test_e2_a_whole_run_leaves_no_secret(base: Path, workdir: Path, isolated_hom
         for each in shown:
             assert secret.encode() not in each.out + each.err
     assert holds(db)
-    assert len(bodies(db, "intent")) + len(bodies(db, "refused")) == 17
+    assert len(bodies(db, "intent", first)) + len(bodies(db, "refused", first)) == 17
     assert (workdir / "out/x").read_text() == f"{TOKEN} {TOKEN}"
     assert not (workdir / "out/copy").exists()
 

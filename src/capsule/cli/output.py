@@ -14,7 +14,15 @@ _COLOURS = {"green": "32", "red": "31", "yellow": "33", "blue": "34", "dim": "2"
 
 def print_json(value: Json) -> None:
     """Exactly one document on standard output."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+    sys.stdout.write(json_text(value, indent=2) + "\n")
+
+
+def json_text(value: Json, *, indent: int | None = None) -> str:
+    """JSON that a terminal can be shown: what is not printable is escaped, and the value is the same."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    if text.replace("\n", "").isprintable():
+        return text
+    return "".join(char if char == "\n" or char.isprintable() else json.dumps(char)[1:-1] for char in text)
 
 
 def print_line(text: str = "") -> None:

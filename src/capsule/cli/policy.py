@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -15,7 +14,7 @@ from capsule.calls import Decision, Effect, LayerState, RunState, Source, ToolCa
 from capsule.canon import Json
 from capsule.cli.options import AsJson, PolicyOption, settings
 from capsule.cli.outermost import EXIT_DENIED, EXIT_FAILED
-from capsule.cli.output import coloured, counted, print_json, print_line
+from capsule.cli.output import coloured, counted, json_text, print_json, print_line
 from capsule.cli.words import TakesArgv, call_arguments
 from capsule.documents import check as check_document
 from capsule.documents import load_text
@@ -161,7 +160,7 @@ def decide_calls(
     with _world(loaded, workdir, on_disk=on_disk) as world:
         for decision in _decisions(loaded, world, asked):
             denied += decision["effect"] == Effect.DENY.value
-            sys.stdout.write(json.dumps(decision, ensure_ascii=False) + "\n")
+            sys.stdout.write(json_text(decision) + "\n")
     if exit_code and denied:
         raise typer.Exit(EXIT_DENIED)
 

@@ -52,13 +52,13 @@ def _ask(handle: int, question: Question) -> Answer:
 
 def _text(question: Question) -> str:
     shown = question.shown
-    lines = [f"\n{question.call.tool} asks to run ({question.decision.reason})"]
+    lines = [f"\n{printable(question.call.tool)} asks to run ({printable(question.decision.reason)})"]
     args = shown.get("args")
     if isinstance(args, Mapping):
         lines += [f"  {printable(name)}: {_cut(value)}" for name, value in args.items()]
     grant = shown.get("grant")
     if isinstance(grant, Mapping):
-        lines += [f"  grant {name}: {_cut(value)}" for name, value in grant.items()]
+        lines += [f"  grant {printable(name)}: {_cut(value)}" for name, value in grant.items()]
     return "\n".join(lines) + "\nAllow this call? [y/N] "
 
 

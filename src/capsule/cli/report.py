@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -13,7 +12,7 @@ import typer
 
 from capsule.cli.journal import find_run, journal
 from capsule.cli.options import AsJson, Db, RunReference
-from capsule.cli.output import print_json
+from capsule.cli.output import json_text, print_json
 from capsule.cli.show import show_lines
 from capsule.gate import now_ms
 from capsule.report import build_report, console_lines
@@ -45,7 +44,7 @@ def report(
         return
     with _writing(output, not_over=store.path) as stream:
         if wants_json:
-            stream.write(json.dumps(built, ensure_ascii=False, indent=2) + "\n")
+            stream.write(json_text(built, indent=2) + "\n")
         else:
             show_lines(console_lines(built), stream)
 

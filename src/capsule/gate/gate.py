@@ -182,8 +182,9 @@ class Gate:
     def skip(self, steps: Sequence[tuple[Step, str]]) -> None:
         """Record steps that the run will not reach, with their tools."""
         listed: list[Json] = [{"step": step.id, "step_index": step.index, "tool": tool} for step, tool in steps]
+        masked = self._parts.mask.record({"steps": listed})
         with self._turn:
-            self._parts.writer.append("skipped", {"steps": listed, "at": self._clock.wall_ms()})
+            self._parts.writer.append("skipped", {**masked.as_record(), "at": self._clock.wall_ms()})
 
     def wait(self, step: Step, wait_ms: int) -> None:
         """Record that a call is held back because of a rate."""
