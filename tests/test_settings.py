@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 from pathlib import Path
 
 import pytest
@@ -173,8 +174,10 @@ def test_a_home_below_the_users_home() -> None:
     assert found == settings(Path("/home/ada/elsewhere"))
 
 
-def test_a_user_without_home_variable(isolated_home: Path) -> None:
-    assert Settings.load({}).user_home == isolated_home
+@pytest.mark.parametrize("variables", [{}, {"HOME": ""}])
+def test_a_user_without_home_variable(variables: dict[str, str]) -> None:
+    """Not the root of the file system, which an empty HOME would make of `~/…` patterns."""
+    assert Settings.load(variables).user_home == Path(pwd.getpwuid(os.getuid()).pw_dir)
 
 
 def test_nothing_in_the_working_directory_is_read(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,8 @@ Nothing here creates a file or a directory, and nothing in a working directory i
 
 from __future__ import annotations
 
+import os
+import pwd
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -77,8 +79,9 @@ class Settings:
 
 def _user_home(environ: Mapping[str, str]) -> Path:
     try:
-        home = Path(environ["HOME"]) if environ.get("HOME") else Path.home()
-    except RuntimeError as error:
+        # Path.home() would take an empty HOME for the root
+        home = Path(environ.get("HOME") or pwd.getpwuid(os.getuid()).pw_dir)
+    except KeyError as error:
         raise PlanError(3001, "HOME: found nothing, allowed: your home directory", hint="set HOME") from error
     return _absolute(home, "HOME")
 

@@ -294,6 +294,7 @@ def waiting(capsule: Typed, project: Path, plan: WritePlan) -> Iterator[subproce
     [
         (signal.SIGINT, 130, "capsule: interrupted", ["interrupted"]),
         (signal.SIGTERM, 130, "capsule: interrupted", ["interrupted"]),
+        (signal.SIGHUP, 130, "capsule: interrupted", ["interrupted"]),
         (signal.SIGKILL, -9, "", []),
     ],
 )

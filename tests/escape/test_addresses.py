@@ -256,6 +256,36 @@ def test_c6_an_empty_query_is_not_every_query() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("Host", "evil.net"),
+        ("connection", "upgrade"),
+        ("Content-Length", "0"),
+        ("TRANSFER-ENCODING", "chunked"),
+        ("te", "trailers"),
+        ("Upgrade", "h2c"),
+        ("Expect", "100-continue"),
+        ("Proxy-Authorization", "Basic eDp5"),
+        ("proxy-connection", "close"),
+        ("x", "one\r\nHost: evil.net"),
+        ("x", "one\ntwo"),
+        ("x", "one\0"),
+        ("x\r\nHost", "evil.net"),
+        ("Host ", "evil.net"),
+        ("x:", "evil.net"),
+        ("", "evil.net"),
+    ],
+)
+def test_c11_a_header_cannot_change_the_request_it_is_part_of(workdir: Path, name: str, value: str) -> None:
+    policy = (
+        "rules: [{action: allow, tool: http.get, constraints: {url: {domains: [good.com]}, headers: {type: object}}}]"
+    )
+    with gate_of(workdir, policy) as gate:
+        result = gate.call(_get("https://good.com/", **{name: value}))
+    assert code(result) == 2002
+
+
+@pytest.mark.parametrize(
     ("headers", "allowed"),
     [
         ({"accept": "*/*"}, True),

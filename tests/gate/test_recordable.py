@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
-from gated import bodies, code, ends_as, gate_of, kinds, made, read, records, tree
+from gated import bodies, code, ends_as, gate_of, holds, kinds, made, read, records, tree
 
 from capsule.calls import Context, RunStatus, Status, ToolCall
 from capsule.canon import Json
@@ -153,6 +153,43 @@ def test_d3_arguments_are_read_once(workdir: Path, db: Path) -> None:
         assert intent["args"] == {"path": done}
         assert intent["grant"] == {"files": [f"read ./{done}"]}
         assert result.output["content"] == f"text of {str(done)[-1]}"
+
+
+class Pretender(str):
+    """Text that says something else of itself than it is."""
+
+    def encode(self, *arguments: str, **named: str) -> bytes:
+        return b"docs/a"
+
+    def __str__(self) -> str:
+        return "docs/a"
+
+
+class Inflated(int):
+    def __int__(self) -> int:
+        return 2**80
+
+    def __abs__(self) -> int:
+        return 0
+
+
+@pytest.mark.parametrize(
+    ("args", "number"),
+    [
+        ({"path": Pretender("docs/\udcff")}, 2002),
+        ({"path": Pretender("secret/b")}, 1001),
+        ({"path": "docs/a", "offset": Inflated(2**60)}, 2002),
+        ({"path": "docs/a", "offset": Inflated(0)}, None),
+    ],
+)
+def test_d3_what_a_value_says_of_itself_does_not_count(
+    workdir: Path, db: Path, args: dict[str, Any], number: int | None
+) -> None:
+    policy = "rules: [{action: allow, tool: fs.read, constraints: {path: {pattern: ./docs/*}}}]"
+    with gate_of(workdir, policy) as gate:
+        result = gate.call(ToolCall(tool="fs.read", args=args))
+    assert code(result) == number
+    assert holds(db)
 
 
 def test_d3_a_marker_cannot_be_slipped_in_between_two_readings(workdir: Path, db: Path) -> None:

@@ -72,7 +72,7 @@ def _written(workdir: Path) -> set[str]:
     return {path.name for path in (workdir / "out").iterdir() if path.name.isdecimal()}
 
 
-@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_stopped_in_the_middle_a_run_is_interrupted_and_whole(workdir: Path, by: signal.Signals) -> None:
     db = db_of(workdir)
     with _start(workdir, "many.json") as process:
@@ -185,7 +185,7 @@ def test_two_processes_at_once_lose_nothing(workdir: Path) -> None:
     assert all(is_gone(process.pid) for process in processes)
 
 
-@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_stopped_at_any_moment_there_is_no_traceback_and_no_run_that_runs(workdir: Path, by: signal.Signals) -> None:
     db = db_of(workdir)
     for milliseconds in range(60, 400, 40):

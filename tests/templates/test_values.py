@@ -301,6 +301,7 @@ BIG = "x" * (6 * 1024 * 1024)
         "{{ shared }}",
         "{{ shared|tojson }}",
         "{{ sharp|upper }}",
+        "{{ big|trim(big) }}",
     ],
 )
 def test_what_grows_beyond_16_mib_is_refused_before_it_is_there(value: Json) -> None:

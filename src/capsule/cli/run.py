@@ -67,7 +67,9 @@ def run(  # noqa: PLR0913 - each is an option of the contract
     if only_decide:
         _foresee(loaded, values, opening, as_json=as_json)
         return
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+            signal.signal(number, _interrupt)
     try:
         outcome = run_plan(loaded, values, opening, watcher=progress, fail_fast=fail_fast)
     except KeyboardInterrupt:

@@ -175,13 +175,15 @@ def _temporary(parent: int, clock: Clock, mode: int) -> Iterator[tuple[int, byte
     """A new file under a name that nobody can foretell; whatever happens, the name is gone afterwards."""
     name = f".capsule-{clock.random_bytes(8).hex()}.tmp".encode()
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(name, flags, mode, dir_fd=parent)
-    try:
+    descriptor = -1
+    try:  # from before the file is made: an interrupt may come at any moment
+        descriptor = os.open(name, flags, mode, dir_fd=parent)
         yield descriptor, name
     finally:
-        os.close(descriptor)
         with suppress(FileNotFoundError):
             os.unlink(name, dir_fd=parent)
+        if descriptor >= 0:
+            os.close(descriptor)
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

@@ -66,8 +66,9 @@ class Copier:
 
     def _number(self, value: float) -> Json:
         if isinstance(value, int):
+            value = int.__int__(value)
             if abs(value) <= MAX_INTEGER:
-                return int(value)
+                return value
             self._note(f"a number is beyond ±{MAX_INTEGER}")
             return str(value) if value.bit_length() < _LONG else hex(value)
         if math.isfinite(value):
@@ -76,12 +77,13 @@ class Copier:
         return repr(value)
 
     def _text(self, value: str) -> str:
+        plain = str.__str__(value)  # not that of a subclass
         try:
-            value.encode()
+            plain.encode()
         except UnicodeEncodeError:
             self._note("text holds a lone surrogate, which no encoding can write")
-            return value.encode(errors="backslashreplace").decode()
-        return str(value)
+            return plain.encode(errors="backslashreplace").decode()
+        return plain
 
     def _note(self, misfit: str) -> None:
         self.misfit = self.misfit or misfit

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import binascii
+import re
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
 
@@ -24,6 +25,10 @@ from capsule.documents import schema, suggest
 from capsule.errors import ToolError
 from capsule.policy.urls import parse_url
 
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # a token of RFC 9110
+_CONNECTION_HEADERS = frozenset(
+    {"host", "connection", "content-length", "transfer-encoding", "te", "upgrade", "expect"}
+)
 _ACCESS = {Guard.READ_PATH: Access.READ, Guard.WRITE_PATH: Access.WRITE}
 
 
@@ -40,6 +45,7 @@ def definition_of(tool: str, definitions: Mapping[str, ToolDefinition]) -> ToolD
 def resolve(call: ToolCall, definition: ToolDefinition, world: World, *, search: tuple[str, ...] = ()) -> ConcreteCall:
     """What is decided on is what is later acted on; arguments that do not fit the schema are a ToolError 2002."""
     args = valid_arguments(call.args, definition)
+    marker = has_marker(args)
     paths: list[ConcretePath] = []
     urls: list[ConcreteUrl] = []
     commands: list[ConcreteCommand] = []
@@ -54,6 +60,8 @@ def resolve(call: ToolCall, definition: ToolDefinition, world: World, *, search:
         elif guard is Guard.COMMAND:
             commands.append(world.command(_texts(value), argument=argument, search=search))
         elif guard is Guard.HEADERS:
+            if not marker:  # which the decision refuses, with a better word for it
+                _check_headers(value, argument)
             args[argument] = _lower_names(value, argument)
     return ConcreteCall(
         definition=definition,
@@ -64,7 +72,7 @@ def resolve(call: ToolCall, definition: ToolDefinition, world: World, *, search:
         urls=tuple(urls),
         commands=tuple(commands),
         payload_bytes=_payload_bytes(definition, args),
-        marker=has_marker(args),
+        marker=marker,
         flags=_not_looked_up(world, paths, commands),
     )
 
@@ -104,6 +112,25 @@ def _texts(value: Json) -> tuple[str, ...]:
         return (value,)
     assert isinstance(value, Sequence)
     return tuple(str(item) for item in value)
+
+
+def _check_headers(headers: Json, argument: str) -> None:
+    assert isinstance(headers, Mapping)
+    for name, value in headers.items():
+        problem = _header_problem(name, str(value))
+        if problem is not None:
+            raise ToolError(2002, f"{argument}: {problem}", hint="leave it out; a header is one name and one line")
+
+
+def _header_problem(name: str, value: str) -> str | None:
+    """What would let a header change the request it is part of."""
+    if not _HEADER_NAME.fullmatch(name):
+        return f"{name!r} is not the name of a header"
+    if name.lower() in _CONNECTION_HEADERS or name.lower().startswith("proxy-"):
+        return f"{name} is not for the caller to set"
+    if any(sign in value for sign in "\r\n\0"):
+        return f"the value of {name} holds a line break or NUL"
+    return None
 
 
 def _lower_names(value: Json, argument: str) -> dict[str, Json]:

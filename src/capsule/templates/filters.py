@@ -30,6 +30,7 @@ from capsule.templates.values import (
     weigh,
 )
 
+MAX_TRIMMED = 256  # different characters: each is looked for at every place of the text
 MAX_ITEMS = 1_000_000  # of a JSON text: each costs Python some sixty times the byte it took to write
 MAX_URL = 1024 * 1024  # bytes to percent-encode: far above any URL that a server takes
 MAX_INDENT = 8
@@ -83,7 +84,12 @@ def replace(value: Json, old: Json, new: Json, count: Json = None) -> str:
 
 
 def trim(value: Json, chars: Json = None) -> str:
-    return as_text(value).strip(None if chars is None else as_text(chars))
+    if chars is None:
+        return as_text(value).strip()
+    unwanted = as_text(chars)
+    if len(unwanted) > MAX_TRIMMED:
+        raise refused(f"`trim` takes away at most {MAX_TRIMMED} characters, found {len(unwanted)}")
+    return as_text(value).strip(unwanted)
 
 
 def first(value: Json) -> Json | Undefined:

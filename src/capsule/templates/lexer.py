@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
 MAX_TOKENS = 400  # of one expression: bounds the depth of its tree far below the interpreter's recursion limit
+MAX_NUMBER = 400  # characters: more digits than any number that JSON can hold; longer ones take Python long to read
 _SHOWN = 60  # characters of a faulty template in its message
 
 _START = re.compile(r"\{(?P<kind>[{%#])(?P<sign>[-+]?)")
@@ -113,6 +114,8 @@ def _next_token(source: str, position: int, *, begin: int) -> Token:
     match = _TOKEN.match(source, position)
     if match is None or match.lastgroup is None:
         raise fault(source, position, "an unexpected character")
+    if match.lastgroup in {"float", "integer"} and len(match[0]) > MAX_NUMBER:
+        raise fault(source, position, f"a number of more than {MAX_NUMBER} characters", hint="write it as text")
     return Token(match.lastgroup, match[0], position)
 
 
