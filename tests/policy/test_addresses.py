@@ -96,6 +96,6 @@ def test_bytes_of_another_length_are_not_public(data: bytes) -> None:
 @given(st.ip_addresses())
 def test_an_address_that_the_standard_library_keeps_back_is_not_public(address: IPv4Address | IPv6Address) -> None:
     kept_back = address.is_private or address.is_loopback or address.is_link_local or address.is_multicast
-    carried = isinstance(address, IPv6Address) and address.ipv4_mapped is not None
+    carried = isinstance(address, IPv6Address) and (address.ipv4_mapped or address.sixtofour) is not None
     assert not (kept_back and not carried and is_public(str(address)))
     assert is_public(str(address)) == is_public(address.packed)
