@@ -267,6 +267,12 @@ def dumped(path: Path, value: Json) -> Path:
 class Quiet:
     """Implements `plans.Watcher` and shows nothing."""
 
+    def opened(self, run_id: str) -> None:
+        pass
+
+    def check(self) -> None:
+        pass
+
     def began(self, step: Step) -> None:
         pass
 

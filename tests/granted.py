@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from capsule.calls import Access, Chunk, FileGrant, Listing, Written
-from capsule.effects import Anchors, Beneath, ComponentWalk, Openat2, SystemClock, Visible, files, has_openat2
+from capsule.effects import Anchors, Beneath, Bounds, ComponentWalk, Openat2, SystemClock, Visible, files, has_openat2
 
 WAYS: tuple[Beneath, ...] = (Openat2(), ComponentWalk()) if has_openat2() else (ComponentWalk(),)
 """Every way of opening files that this machine has."""
@@ -33,6 +33,14 @@ def everything(_path: tuple[str, ...]) -> bool:
     return True
 
 
+def no_hurry() -> None:
+    """The time of the call is not up."""
+
+
+def up_to(max_bytes: int) -> Bounds:
+    return Bounds(max_bytes=max_bytes, in_time=no_hurry)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Granted:
     """Implements `calls.Context` on grants that a test made."""
@@ -48,11 +56,17 @@ class Granted:
     deadline: float = 0.0
 
     def read(self, argument: str, *, offset: int, length: int | None) -> Chunk:
-        return files.read(self.anchors, self.grants[argument], offset=offset, length=length, cap=self.cap)
+        return files.read(self.anchors, self.grants[argument], offset=offset, length=length, bounds=up_to(self.cap))
 
     def list(self, argument: str, *, pattern: str, offset: int, limit: int) -> Listing:
         return files.list(
-            self.anchors, self.grants[argument], pattern=pattern, offset=offset, limit=limit, visible=self.visible
+            self.anchors,
+            self.grants[argument],
+            pattern=pattern,
+            offset=offset,
+            limit=limit,
+            visible=self.visible,
+            in_time=no_hurry,
         )
 
     def write(self, argument: str, data: bytes, *, mode: str, create_dirs: bool) -> Written:
@@ -63,7 +77,7 @@ class Granted:
             mode=mode,
             create_dirs=create_dirs,
             clock=SystemClock(),
-            cap=self.cap,
+            bounds=up_to(self.cap),
         )
 
     def flag(self, name: str) -> None:

@@ -1,20 +1,20 @@
 """Approvers that need no screen, and what binds a yes to the one call it was given for.
 
 >>> from capsule.approval import deny_all, reads_only
->>> from capsule.calls import BUILTIN, Decision, Effect, Question, ToolCall
->>> approver = reads_only(deny_all, side_effect_of=lambda call: BUILTIN[call.tool].side_effect_class)
+>>> from capsule.calls import Decision, Effect, Question, SideEffect, ToolCall
 >>> ask = Decision(effect=Effect.ASK, resolved="disk", reason="a rule asks")
->>> approver(Question(call=ToolCall(tool="fs.read"), call_id="1", decision=ask, shown={}, digest="")).by
+>>> read = {"call": ToolCall(tool="fs.read"), "call_id": "1", "side_effect": SideEffect.READ}
+>>> reads_only(deny_all)(Question(**read, decision=ask, shown={}, digest="")).by
 '--approve reads'
 """
 
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from capsule.calls import Answer, Approver, Question, SideEffect, Source, ToolCall, ToolDefinition
+from capsule.calls import Answer, Approver, Question, SideEffect, Source, ToolDefinition
 from capsule.canon import Json, canonical
 
 __all__ = ["VALID_FOR_MS", "Bound", "allow_all", "bind_digest", "deny_all", "reads_only"]
@@ -30,11 +30,11 @@ def allow_all(_question: Question) -> Answer:
     return Answer(approved=True, by="--approve all")
 
 
-def reads_only(otherwise: Approver, *, side_effect_of: Callable[[ToolCall], SideEffect]) -> Approver:
+def reads_only(otherwise: Approver) -> Approver:
     """Yes to calls of class read; every other goes to the next approver."""
 
     def approve(question: Question) -> Answer:
-        if side_effect_of(question.call) is SideEffect.READ:
+        if question.side_effect is SideEffect.READ:
             return Answer(approved=True, by="--approve reads")
         return otherwise(question)
 

@@ -11,18 +11,15 @@ from capsule.calls import BUILTIN, Answer, Approver, Decision, Effect, Question,
 from capsule.canon import Json
 
 
-def question(tool: str) -> Question:
+def question(tool: str, side_effect: SideEffect) -> Question:
     return Question(
         call=ToolCall(tool=tool),
         call_id="run.1",
+        side_effect=side_effect,
         decision=Decision(effect=Effect.ASK, resolved="disk", reason="rule ask"),
         shown={},
         digest="d",
     )
-
-
-def side_effect(call: ToolCall) -> SideEffect:
-    return BUILTIN[call.tool].side_effect_class
 
 
 def yes(_question: Question) -> Answer:
@@ -32,25 +29,24 @@ def yes(_question: Question) -> Answer:
 APPROVERS: dict[str, Approver] = {
     "deny": deny_all,
     "all": allow_all,
-    "reads": reads_only(deny_all, side_effect_of=side_effect),
-    "reads, all is auth": reads_only(deny_all, side_effect_of=lambda _: SideEffect.AUTH),
-    "reads, then somebody": reads_only(yes, side_effect_of=side_effect),
+    "reads": reads_only(deny_all),
+    "reads, then somebody": reads_only(yes),
 }
 
 
 @pytest.mark.parametrize(
-    ("approver", "tool", "approved", "by"),
+    ("approver", "tool", "side_effect", "approved", "by"),
     [
-        ("deny", "fs.read", False, "no approver"),
-        ("all", "fs.write", True, "--approve all"),
-        ("reads", "fs.read", True, "--approve reads"),
-        ("reads", "fs.write", False, "no approver"),
-        ("reads, all is auth", "http.get", False, "no approver"),
-        ("reads, then somebody", "shell.run", True, "somebody"),
+        ("deny", "fs.read", SideEffect.READ, False, "no approver"),
+        ("all", "fs.write", SideEffect.WRITE, True, "--approve all"),
+        ("reads", "fs.read", SideEffect.READ, True, "--approve reads"),
+        ("reads", "fs.write", SideEffect.WRITE, False, "no approver"),
+        ("reads", "http.get", SideEffect.AUTH, False, "no approver"),
+        ("reads, then somebody", "shell.run", SideEffect.WRITE, True, "somebody"),
     ],
 )
-def test_approvers(approver: str, tool: str, approved: bool, by: str) -> None:
-    answer = APPROVERS[approver](question(tool))
+def test_approvers(approver: str, tool: str, side_effect: SideEffect, approved: bool, by: str) -> None:
+    answer = APPROVERS[approver](question(tool, side_effect))
     assert (answer.approved, answer.by) == (approved, by)
 
 

@@ -40,10 +40,17 @@ def test_only_yes_is_yes(capsule: Typed, plan: WritePlan, project: Path, typed: 
 def test_the_question_shows_the_call_the_rule_and_what_is_granted(plan: WritePlan) -> None:
     terminal = Terminal("run", plan(SIGN), *OPTIONS)
     question = plain(terminal.until(PROMPT))
-    assert "fs.write asks to run (rule sign asks)" in question
+    assert "fs.write asks to run, at step sign (rule sign asks)" in question
     assert "  path: desk/a.md\n" in question
     assert "  content: Signed.\n" in question
     assert "desk/a.md" in question.partition("  grant files: ")[2]
+    terminal.type("\n")
+    assert terminal.end() == 3
+
+
+def test_what_came_before_is_shown_before_the_question(plan: WritePlan) -> None:
+    terminal = Terminal("run", plan(f"- {{id: look, tool: fs.read, args: {{path: docs/a.md}}}}\n{SIGN}"), *OPTIONS)
+    assert "✓ look  fs.read" in plain(terminal.until(PROMPT))
     terminal.type("\n")
     assert terminal.end() == 3
 

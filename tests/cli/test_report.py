@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from typed import Ran, Typed, WritePlan
 
 from capsule.documents import schema
 from capsule.report import REPORT_SCHEMA
+from capsule.settings import Settings
 
 STEPS = """\
 - {id: read, tool: fs.read, args: {path: docs/a.md}, store_as: a}
@@ -71,7 +73,8 @@ def _timeless(text: str) -> list[str]:
     [
         ("none/report.txt", "none/report.txt cannot be written: No such file or directory"),
         ("docs", "docs cannot be written: Is a directory"),
-        ("runs.db", "runs.db is the journal itself"),
+        ("runs.db", "runs.db is a file of Capsule's own"),
+        ("runs.db-wal", "runs.db-wal is a file of Capsule's own"),
     ],
 )
 def test_a_file_that_cannot_be_is_exit_2(capsule: Typed, ran: Ran, file: str, message: str) -> None:
@@ -79,6 +82,16 @@ def test_a_file_that_cannot_be_is_exit_2(capsule: Typed, ran: Ran, file: str, me
     assert written.code == 2
     assert message in written.err
     assert capsule("verify", "--db", "runs.db").code == 0
+
+
+def test_the_key_is_no_place_for_a_report(capsule: Typed, ran: Ran, project: Path) -> None:
+    key = Settings.load(os.environ).home / "key"
+    before = key.read_bytes()
+    (project / "report.txt").hardlink_to(key)
+    for name in (str(key), "report.txt"):
+        written = capsule("report", "last", "--db", "runs.db", "-o", name)
+        assert (written.code, key.read_bytes()) == (2, before)
+        assert "is a file of Capsule's own" in written.err
 
 
 def test_another_format_is_not_there_yet(capsule: Typed, ran: Ran) -> None:

@@ -290,16 +290,16 @@ def waiting(capsule: Typed, project: Path, plan: WritePlan) -> Iterator[subproce
 
 
 @pytest.mark.parametrize(
-    ("number", "code", "said", "kinds"),
+    ("number", "code", "said", "statuses"),
     [
-        (signal.SIGINT, 130, "capsule: interrupted", ["interrupted"]),
-        (signal.SIGTERM, 130, "capsule: interrupted", ["interrupted"]),
-        (signal.SIGHUP, 130, "capsule: interrupted", ["interrupted"]),
+        (signal.SIGINT, 130, "capsule: interrupted; `capsule report ", ["interrupted"]),
+        (signal.SIGTERM, 130, "capsule: interrupted; `capsule report ", ["interrupted"]),
+        (signal.SIGHUP, 130, "capsule: interrupted; `capsule report ", ["interrupted"]),
         (signal.SIGKILL, -9, "", []),
     ],
 )
 def test_a_run_that_is_cut_short_is_interrupted(
-    capsule: Typed, waiting: subprocess.Popen[str], number: int, code: int, said: str, kinds: list[str]
+    capsule: Typed, waiting: subprocess.Popen[str], number: int, code: int, said: str, statuses: list[str]
 ) -> None:
     assert [run["status"] for run in capsule("list-runs", "--json").json] == ["running"]
     began = time.monotonic()
@@ -307,7 +307,7 @@ def test_a_run_that_is_cut_short_is_interrupted(
     out, err = waiting.communicate(timeout=20)
     assert time.monotonic() - began < 5
     assert waiting.returncode == code
-    assert [json.loads(document)["error"]["kind"] for document in [out] if document] == kinds
+    assert [json.loads(document)["status"] for document in [out] if document] == statuses
     assert said in err
     assert "Traceback" not in err
     shown = capsule("show-run", "last", "--json").json

@@ -20,7 +20,6 @@ from capsule.errors import ToolError
         (["length:=5"], {"length": 5}),
         (["length:=null"], {"length": None}),
         (['headers:={"accept": "*/*"}'], {"headers": {"accept": "*/*"}}),
-        (["path=a", "path=b"], {"path": "b"}),
         (["--", "git", "log"], {"command": ["git", "log"]}),
         (["cwd=.", "--", "a=b", "--", "-x"], {"cwd": ".", "command": ["a=b", "--", "-x"]}),
         (["--"], {}),
@@ -31,10 +30,15 @@ def test_words_become_arguments(words: list[str], arguments: dict[str, Json]) ->
 
 
 @pytest.mark.parametrize(
-    ("word", "hint"), [("a.md", "write NAME=a.md"), ("length:=five", "for text write length=five")]
+    ("words", "hint"),
+    [
+        (["a.md"], "write NAME=a.md"),
+        (["length:=five"], "for text write length=five"),
+        (["path=a", "path=b"], "a list is written path:="),
+    ],
 )
-def test_a_word_that_is_none_says_how_to_write_it(word: str, hint: str) -> None:
+def test_words_that_are_none_say_how_to_write_them(words: list[str], hint: str) -> None:
     with pytest.raises(ToolError) as caught:
-        call_arguments("fs.read", [word])
+        call_arguments("fs.read", words)
     assert caught.value.code == 2002
     assert hint in str(caught.value.hint)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from granted import everything, grant, names, open_descriptors
+from granted import everything, grant, names, no_hurry, open_descriptors
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,7 +38,9 @@ def listed(
     limit: int = 10_000,
     visible: Visible = everything,
 ) -> Listing:
-    return files.list(anchors, grant(path), pattern=pattern, offset=offset, limit=limit, visible=visible)
+    return files.list(
+        anchors, grant(path), pattern=pattern, offset=offset, limit=limit, visible=visible, in_time=no_hurry
+    )
 
 
 def paths(listing: Listing) -> list[str]:
@@ -108,7 +110,13 @@ def test_a_directory_below_and_by_the_root(workdir: Path, anchors: Anchors) -> N
     make(workdir, TREE)
     assert paths(listed(anchors, "a/b")) == ["c.md", "d.txt"]
     by_root = files.list(
-        anchors, grant(f"{workdir}/a", anchor="root"), pattern="*", offset=0, limit=10, visible=everything
+        anchors,
+        grant(f"{workdir}/a", anchor="root"),
+        pattern="*",
+        offset=0,
+        limit=10,
+        visible=everything,
+        in_time=no_hurry,
     )
     assert paths(by_root) == ["b", "c.md"]
 

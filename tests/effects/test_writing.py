@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from granted import grant, open_descriptors
+from granted import grant, open_descriptors, up_to
 
 from capsule.calls import Access, Written
 from capsule.effects import Anchors, SystemClock, files
@@ -23,7 +23,7 @@ def write(
     anchors: Anchors, path: str, data: bytes = b"new", *, mode: str = "create", dirs: bool = False, cap: int = 1000
 ) -> Written:
     granted = grant(path, access=Access.WRITE)
-    return files.write(anchors, granted, data, mode=mode, create_dirs=dirs, clock=SystemClock(), cap=cap)
+    return files.write(anchors, granted, data, mode=mode, create_dirs=dirs, clock=SystemClock(), bounds=up_to(cap))
 
 
 def tree(directory: Path) -> dict[str, bytes | None]:
@@ -242,7 +242,7 @@ class Watching:
 def test_a_file_that_appears_meanwhile_is_not_replaced(workdir: Path, anchors: Anchors, mode: str) -> None:
     clock = Watching(lambda: (workdir / "file").write_bytes(b"theirs"))
     with pytest.raises(ToolError, match="exists already"):
-        files.write(anchors, grant("file"), b"new", mode=mode, create_dirs=False, clock=clock, cap=100)
+        files.write(anchors, grant("file"), b"new", mode=mode, create_dirs=False, clock=clock, bounds=up_to(100))
     assert tree(workdir) == {"file": b"theirs"}
 
 
@@ -250,7 +250,7 @@ def test_what_is_added_meanwhile_is_not_lost(workdir: Path, anchors: Anchors) ->
     (workdir / "file").write_bytes(b"old")
     clock = Watching(lambda: (workdir / "file").write_bytes(b"old and theirs"))
     with pytest.raises(ToolError, match="changed"):
-        files.write(anchors, grant("file"), b"new", mode="append", create_dirs=False, clock=clock, cap=100)
+        files.write(anchors, grant("file"), b"new", mode="append", create_dirs=False, clock=clock, bounds=up_to(100))
     assert tree(workdir) == {"file": b"old and theirs"}
 
 
@@ -268,6 +268,14 @@ def test_the_temporary_name_cannot_be_foretold_and_is_never_followed(workdir: Pa
     (workdir / "victim").write_bytes(b"kept")
     (workdir / ".capsule-0000000000000000.tmp").symlink_to("victim")
     with pytest.raises(ToolError):  # even if somebody knew it
-        files.write(anchors, grant("file"), b"new", mode="create", create_dirs=False, clock=Foretold(), cap=100)
+        files.write(
+            anchors,
+            grant("file"),
+            b"new",
+            mode="create",
+            create_dirs=False,
+            clock=Foretold(),
+            bounds=up_to(100),
+        )
     assert (workdir / "victim").read_bytes() == b"kept"
     assert not (workdir / "file").exists()

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from granted import everything, grant, names
+from granted import everything, grant, names, no_hurry, up_to
 
 from capsule.calls import Access, Components
 from capsule.effects import Anchors, Beneath, OnDisk, SystemClock, files, places_of
@@ -46,14 +46,14 @@ class Jail:
         real = self.real(text)
         if real is None:
             return None
-        return files.read(self.anchors, grant("/".join(real)), offset=0, length=None, cap=1000).data
+        return files.read(self.anchors, grant("/".join(real)), offset=0, length=None, bounds=up_to(1000)).data
 
     def write(self, text: str, mode: str) -> bool:
         real = self.real(text, Access.WRITE)
         if real is None:
             return False
         granted = grant("/".join(real), access=Access.WRITE)
-        files.write(self.anchors, granted, b"W", mode=mode, create_dirs=True, clock=SystemClock(), cap=1000)
+        files.write(self.anchors, granted, b"W", mode=mode, create_dirs=True, clock=SystemClock(), bounds=up_to(1000))
         return True
 
 
@@ -215,14 +215,15 @@ DYING_WRITER = """
 import os, signal, sys
 from pathlib import Path
 from capsule.calls import Access, FileGrant
-from capsule.effects import Anchors, SystemClock, files
+from capsule.effects import Anchors, Bounds, SystemClock, files
 
 granted = FileGrant(argument="path", access=Access.WRITE, anchor="workdir", components=("file",))
 sys.stdout.write("ready\\n")
 sys.stdout.flush()
 with Anchors.open(Path(sys.argv[1])) as anchors:
     data = bytes(200_000_000)
-    files.write(anchors, granted, data, mode="overwrite", create_dirs=False, clock=SystemClock(), cap=len(data))
+    bounds = Bounds(max_bytes=len(data), in_time=lambda: None)
+    files.write(anchors, granted, data, mode="overwrite", create_dirs=False, clock=SystemClock(), bounds=bounds)
 """
 
 
@@ -254,7 +255,13 @@ def test_a8_every_temporary_name_is_new(jail: Jail, base: Path) -> None:
 
     for number in range(50):
         files.write(
-            jail.anchors, grant(f"file{number}"), b"x", mode="create", create_dirs=False, clock=Noting(), cap=10
+            jail.anchors,
+            grant(f"file{number}"),
+            b"x",
+            mode="create",
+            create_dirs=False,
+            clock=Noting(),
+            bounds=up_to(10),
         )
     assert len(drawn) == 50
     assert {len(name) for name in drawn} == {16}
@@ -292,6 +299,8 @@ def test_a_corpus_of_paths_never_leaves_the_workdir(base: Path, beneath: Beneath
             if row["deny"] is False and jail.real(text) is None:
                 wrong.append(row)
         assert wrong == []
-        listing = files.list(anchors, grant(""), pattern="**", offset=0, limit=10_000, visible=everything)
+        listing = files.list(
+            anchors, grant(""), pattern="**", offset=0, limit=10_000, visible=everything, in_time=no_hurry
+        )
         assert len(listing.entries) > 300
     assert beyond(base) == before

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from granted import grant, names
+from granted import grant, names, no_hurry, up_to
 
 from capsule.calls import Access, Components, Entry, FileGrant
 from capsule.effects import Anchors, Beneath, OnDisk, SystemClock, files, places_of
@@ -94,13 +94,15 @@ class Guarded:
     def read(self, path: str) -> None:
         for granted in self.granted(path):
             with self.act("read"):
-                data = files.read(self.anchors, granted, offset=0, length=None, cap=CAP).data
+                data = files.read(self.anchors, granted, offset=0, length=None, bounds=up_to(CAP)).data
                 assert re.fullmatch(rb"(allowed|written by a tool)*", data)
 
     def list(self, path: str, pattern: str) -> None:
         for granted in self.granted(path):
             with self.act("list"):
-                found = files.list(self.anchors, granted, pattern=pattern, offset=0, limit=100, visible=self.visible)
+                found = files.list(
+                    self.anchors, granted, pattern=pattern, offset=0, limit=100, visible=self.visible, in_time=no_hurry
+                )
                 assert all(map(self.may_be_listed, found.entries)), found
 
     def visible(self, path: Components) -> bool:
@@ -114,7 +116,7 @@ class Guarded:
         clock = SystemClock()
         for granted in self.granted(path, Access.WRITE):
             with self.act("write"):
-                files.write(self.anchors, granted, WRITTEN, mode=mode, create_dirs=True, clock=clock, cap=CAP)
+                files.write(self.anchors, granted, WRITTEN, mode=mode, create_dirs=True, clock=clock, bounds=up_to(CAP))
 
 
 def test_a2_links_that_flip_under_every_act(root: Path, beneath: Beneath) -> None:

@@ -27,14 +27,12 @@ from gated import (
 
 from capsule.approval import VALID_FOR_MS, allow_all, deny_all, reads_only
 from capsule.calls import (
-    BUILTIN,
     Answer,
     Approver,
     Effect,
     Guard,
     Question,
     RunStatus,
-    SideEffect,
     Source,
     Status,
     ToolCall,
@@ -78,9 +76,11 @@ def test_a_question_shows_the_call_and_its_grant(workdir: Path, db: Path) -> Non
     assert question.call_id == result.call_id
     assert (question.decision.effect, question.decision.rule) == (Effect.ASK, "asked")
     assert question.shown == {
+        "step": "step_1",
         "tool": "fs.write",
         "args": {"path": "ask/../ask/new", "content": "content"},
         "source": "plan",
+        "decision": {"effect": "ask", "rule": "asked"},
         "grant": {"files": ["write ./ask/new"]},
     }
 
@@ -92,7 +92,7 @@ def test_question_and_answer_are_records_that_carry_the_digest(workdir: Path, db
             gate.call(write("ask/new", mode="overwrite"))
         (question,), (answer,) = bodies(db, "question"), bodies(db, "answer")
         digest = asked.questions[0].digest
-        assert {**question, "at": 0} == {"call": 1, "digest": digest, "at": 0}
+        assert {**question, "at": 0} == {**asked.questions[0].shown, "call": 1, "digest": digest, "at": 0}
         assert (answer["call"], answer["digest"], answer["approved"], answer["by"], answer.get("reason")) == (
             1,
             digest,
@@ -355,19 +355,23 @@ def test_a_masked_value_is_part_of_what_is_approved(workdir: Path) -> None:
         for secret in (TOKEN, TOKEN[:-1] + "9"):
             gate.call(write("ask/new", secret))
     one, other = asked.questions
-    assert one.shown == other.shown
+    assert one.shown["args"] == other.shown["args"]
     assert one.digest != other.digest
 
 
-def _side_effect(call: ToolCall) -> SideEffect:
-    return BUILTIN[call.tool].side_effect_class
+def test_a_read_with_credentials_is_not_only_a_read(workdir: Path) -> None:
+    policy = "rules: [{action: ask, tool: http.get, constraints: {url: {domains: [a.example]}, headers: {}}}]"
+    with gate_of(workdir, policy, approver=reads_only(deny_all)) as gate:
+        for headers, answer in (({"accept": "*/*"}, 2005), ({"Authorization": "x"}, 1007), ({"cookie": "x"}, 1007)):
+            call = ToolCall(tool="http.get", args={"url": "https://a.example/", "headers": headers})
+            assert code(gate.call(call)) == answer
 
 
 def test_approvers_without_a_screen(workdir: Path) -> None:
     for approver, answers in (
         (allow_all, [None, None]),
         (deny_all, [1007, 1007]),
-        (reads_only(deny_all, side_effect_of=_side_effect), [1007, None]),
+        (reads_only(deny_all), [1007, None]),
     ):
         with gate_of(workdir, POLICY, approver=approver) as gate:
             calls = (write("ask/new", mode="overwrite"), read("ask/y"))

@@ -54,6 +54,12 @@ class Told:
     when_it_begins: Callable[[Step], object] = lambda step: None
     when_it_ends: Callable[[Step], object] = lambda step: None
 
+    def opened(self, run_id: str) -> None:
+        self.run_id = run_id
+
+    def check(self) -> None:
+        pass
+
     def began(self, step: Step) -> None:
         self.heard.append((step.id, "began"))
         self.when_it_begins(step)

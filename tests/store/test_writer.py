@@ -30,6 +30,7 @@ from journals import (
 
 from capsule.calls import RunStatus
 from capsule.canon import Json, NotCanonical
+from capsule.errors import StorageError
 from capsule.store import Counts, RunWriter, Store
 
 
@@ -114,7 +115,7 @@ def test_what_is_refused_leaves_the_run_as_it_was(
 def test_nothing_follows_the_end(store: Store) -> None:
     with store.begin(START) as run:
         run.end(end())
-        with pytest.raises(ValueError, match="is over"):
+        with pytest.raises(StorageError, match="is over"):
             run.append("intent", intent(1))
         run.close()
 

@@ -11,13 +11,15 @@ from enum import StrEnum
 from typing import Literal, TypeAlias
 
 from capsule.calls.call import Source
-from capsule.calls.definition import ToolDefinition
+from capsule.calls.definition import Guard, SideEffect, ToolDefinition
 from capsule.canon import Json
 
 Components: TypeAlias = tuple[str, ...]
 """An absolute path as the names below the root: `/etc/hosts` is `("etc", "hosts")`, `/` is `()`."""
 
 Resolved: TypeAlias = Literal["disk", "paper"]
+
+CREDENTIAL_HEADERS = frozenset({"authorization", "cookie"})
 
 
 class Access(StrEnum):
@@ -78,3 +80,14 @@ class ConcreteCall:
     @property
     def tool(self) -> str:
         return self.definition.name
+
+    @property
+    def side_effect(self) -> SideEffect:
+        """The class of the tool; a read that carries credentials acts in somebody's name."""
+        usual = self.definition.side_effect_class
+        return SideEffect.AUTH if usual is SideEffect.READ and self.carries_credentials() else usual
+
+    def carries_credentials(self) -> bool:
+        headers = [self.args.get(name) for name, guard in self.definition.guards.items() if guard is Guard.HEADERS]
+        named = {name.lower() for each in headers if isinstance(each, Mapping) for name in each}
+        return not CREDENTIAL_HEADERS.isdisjoint(named)

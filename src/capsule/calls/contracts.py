@@ -9,7 +9,7 @@ from typing import Protocol
 
 from capsule.calls.call import ToolCall
 from capsule.calls.decision import Decision
-from capsule.calls.definition import ToolDefinition
+from capsule.calls.definition import SideEffect, ToolDefinition
 from capsule.canon import Json
 
 
@@ -74,8 +74,9 @@ class Question:
 
     call: ToolCall
     call_id: str
+    side_effect: SideEffect
     decision: Decision
-    shown: Mapping[str, Json]  # concrete arguments and grant, masked
+    shown: Mapping[str, Json]  # step, arguments and grant, masked
     digest: str
 
 

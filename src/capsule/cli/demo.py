@@ -11,10 +11,12 @@ from typing import Annotated
 
 import typer
 
+from capsule.cli.outermost import EXIT_DENIED
 from capsule.cli.output import coloured, print_line
 from capsule.cli.report import report
 from capsule.cli.run import run
 from capsule.cli.verify import verify
+from capsule.errors import StorageError
 from capsule.screen import printable
 
 _FILES = {
@@ -73,10 +75,7 @@ def _make_ready(directory: Path) -> None:
 
 def _tour(directory: Path) -> None:
     """The commands as a user gives them, in the directory: they are the same functions."""
-    for name, written in _FILES.items():
-        target = directory / written
-        target.parent.mkdir(exist_ok=True)
-        target.write_bytes(files("capsule.cli").joinpath("demo_files", name).read_bytes())
+    _lay_out(directory)
     db = Path("runs.db")
     print_line(_BEFORE)
     with chdir(directory):
@@ -84,12 +83,25 @@ def _tour(directory: Path) -> None:
         try:
             run(Path("plan.yaml"), policy=Path("policy.yaml"), db=db)
         except typer.Exit as ended:
-            print_line(f"(exit code {ended.exit_code}: something was denied; this is a demo and goes on)")
+            if ended.exit_code != EXIT_DENIED:
+                raise
+            print_line(f"(exit code {EXIT_DENIED}: something was denied; this is a demo and goes on)")
         _announce("capsule report last --db runs.db")
         report("last", db=db)
         _announce("capsule verify --db runs.db")
         verify(db=db)
     print_line()
+
+
+def _lay_out(directory: Path) -> None:
+    try:
+        for name, written in _FILES.items():
+            target = directory / written
+            target.parent.mkdir(exist_ok=True)
+            target.write_bytes(files("capsule.cli").joinpath("demo_files", name).read_bytes())
+    except OSError as error:
+        message = f"{directory}: the files of the demo cannot be written: {error.strerror}"
+        raise StorageError(5002, message, hint="make room there, or name another directory with --dir") from error
 
 
 def _announce(command: str) -> None:

@@ -17,7 +17,7 @@ from capsule.cli.options import AsJson, Db, settings
 from capsule.cli.outermost import EXIT_FAILED
 from capsule.cli.output import coloured, print_json, print_line
 from capsule.errors import CapsuleError
-from capsule.gate import Machine, machine, open_journal
+from capsule.gate import Machine, open_journal, probe
 from capsule.screen import printable
 from capsule.settings import Settings
 
@@ -46,7 +46,7 @@ def add_to(app: typer.Typer) -> None:
 def doctor(*, db: Db = None, as_json: AsJson = False) -> None:
     """Check this machine: Python, the package, the journal, what can be enforced; exit 1 when something fails."""
     loaded = settings()
-    found = machine(loaded.user_home)
+    found = probe(home=loaded.user_home)
     checks = [*_of_python(), *_of_store(loaded, db), *_of_machine(found)]
     if as_json:
         print_json({"checks": [check.as_json() for check in checks], "machine": found.as_json()})
@@ -76,14 +76,18 @@ def _of_python() -> Iterator[Check]:
 
 def _of_store(loaded: Settings, db: Path | None) -> Iterator[Check]:
     file = db if db is not None else loaded.db
-    if not file.exists():
-        yield Check(name="journal", state="ok", found=f"{file} does not exist yet; the first run makes it")
-        return
     try:
+        if not file.exists():
+            yield Check(name="journal", state="ok", found=f"{file} does not exist yet; the first run makes it")
+            return
         store = open_journal(file)
         newest = store.runs(limit=1)
     except CapsuleError as error:
         yield Check(name="journal", state="fail", found=str(error), hint=error.hint)
+        return
+    except OSError as error:
+        hint = "name another journal with --db, or make its directory readable for you"
+        yield Check(name="journal", state="fail", found=f"{file}: {error.strerror}", hint=hint)
         return
     found = f"{file}, newest run {newest[0].run_id}" if newest else f"{file}, no runs yet"
     yield Check(name="journal", state="ok", found=found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from capsule.cli.options import settings
+from capsule.cli.options import here, settings
 from capsule.gate import open_journal
 from capsule.store import Run, Store
 
@@ -14,7 +14,7 @@ def journal(db: Path | None) -> Store:
 
 
 def find_id(store: Store, reference: str) -> str:
-    return store.find(reference, workdir=Path.cwd().resolve() if reference == "last" else None)
+    return store.find(reference, workdir=here().resolve() if reference == "last" else None)
 
 
 def find_run(store: Store, reference: str) -> Run:

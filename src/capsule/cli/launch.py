@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from capsule._version import __version__
 from capsule.cli.table import COMMANDS
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ def start(words: list[str]) -> int:
     if not words or words[0] in ("--help", "-h"):
         sys.stdout.write(_help())
         return 0 if words else EXIT_USAGE
+    if words[0] in ("--version", "-V"):
+        return _version(words)
     if words[0] in ("--install-completion", "--show-completion"):
         return _complete(words, debug=debug)
     if words[0] not in COMMANDS:
@@ -56,6 +59,15 @@ def _help() -> str:
     width = max(len(name) for name in COMMANDS)
     lines = [f"  {name:<{width}}  {command.help}" for name, command in COMMANDS.items()]
     return _GLOBAL_HELP.format(commands="\n".join(lines))
+
+
+def _version(words: list[str]) -> int:
+    """Alone, `__main__` has answered it; this is `capsule --debug --version`, or one word too many."""
+    if len(words) > 1:
+        sys.stderr.write(f"capsule: {words[0]} takes no word\n")
+        return EXIT_USAGE
+    sys.stdout.write(f"capsule {__version__}\n")
+    return 0
 
 
 def _complete(words: list[str], *, debug: bool) -> int:
@@ -84,7 +96,8 @@ def _finish(names: Iterable[str], words: list[str], *, debug: bool) -> int:
     def command() -> object:
         return _app_of(names)(args=words, prog_name="capsule", standalone_mode=False)
 
-    return guarded(command, debug=debug, as_json="--json" in words)
+    ours = words[: words.index("--")] if "--" in words else words
+    return guarded(command, debug=debug, as_json="--json" in ours)
 
 
 def _app_of(names: Iterable[str]) -> typer.Typer:

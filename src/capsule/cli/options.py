@@ -8,6 +8,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from capsule.errors import PlanError
 from capsule.settings import Settings
 
 Db: TypeAlias = Annotated[
@@ -19,6 +20,14 @@ RunReference: TypeAlias = Annotated[
 ]
 PolicyOption: TypeAlias = Annotated[Path, typer.Option("--policy", metavar="FILE", help="The policy (YAML or JSON).")]
 Workdir: TypeAlias = Annotated[Path, typer.Option("--workdir", metavar="DIR", help="Where relative paths hang from.")]
+
+
+def here(path: Path = Path()) -> Path:
+    """A path of the command line, from the root."""
+    try:
+        return path.absolute()
+    except FileNotFoundError as error:
+        raise PlanError(3001, "the current directory does not exist any more", hint="cd to one that does") from error
 
 
 def settings() -> Settings:

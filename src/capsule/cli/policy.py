@@ -12,7 +12,7 @@ import typer
 
 from capsule.calls import Decision, Effect, LayerState, RunState, Source, ToolCall, World
 from capsule.canon import Json
-from capsule.cli.options import AsJson, PolicyOption, settings
+from capsule.cli.options import AsJson, PolicyOption, here, settings
 from capsule.cli.outermost import EXIT_DENIED, EXIT_FAILED
 from capsule.cli.output import coloured, counted, json_text, print_json, print_line
 from capsule.cli.words import TakesArgv, call_arguments
@@ -107,9 +107,9 @@ def explain_call(  # noqa: PLR0913 - each is an option of the contract
 def _world(policy: Policy, workdir: Path | None, *, on_disk: bool) -> Iterator[World]:
     """On paper, unless the disk is asked for."""
     if not on_disk:
-        yield on_paper(workdir.absolute() if workdir else None)
+        yield on_paper(here(workdir) if workdir else None)
         return
-    with disk_world(settings(), (workdir or Path()).absolute(), in_use=(policy.file,) if policy.file else ()) as (
+    with disk_world(settings(), here(workdir or Path()), in_use=(policy.file,) if policy.file else ()) as (
         world,
         _,
     ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 
 from capsule.calls import Status, ToolResult
@@ -17,13 +18,18 @@ _CLEAR_LINE = "\r\x1b[2K"
 class Progress:
     """Implements `plans.Watcher`. Without a terminal it prints only finished steps; `quiet` prints nothing there."""
 
-    def __init__(self, steps: int, *, quiet: bool) -> None:
+    def __init__(self, steps: int, *, check: Callable[[], None], quiet: bool) -> None:
+        self.run_id: str | None = None
+        self.check = check
         self._steps = steps
         self._out = sys.stderr
         self._live = not is_plain(self._out)
         self._silent = quiet and not self._live
         self._shown = False
         self._tools = {definition.name for definition in tool_definitions()}
+
+    def opened(self, run_id: str) -> None:
+        self.run_id = run_id
 
     def began(self, step: Step) -> None:
         self._status(f"… {printable(step.id)} ({step.index + 1} of {self._steps})")

@@ -11,10 +11,10 @@ from typing import Annotated, TextIO
 import typer
 
 from capsule.cli.journal import find_run, journal
-from capsule.cli.options import AsJson, Db, RunReference
+from capsule.cli.options import AsJson, Db, RunReference, settings
 from capsule.cli.output import json_text, print_json
 from capsule.cli.show import show_lines
-from capsule.gate import now_ms
+from capsule.gate import is_kept, now_ms
 from capsule.report import build_report, console_lines
 
 
@@ -42,7 +42,9 @@ def report(
     if output is None:
         print_json(built) if wants_json else show_lines(console_lines(built))
         return
-    with _writing(output, not_over=store.path) as stream:
+    if is_kept(output, settings(), store.path):
+        raise typer.BadParameter(f"{output} is a file of Capsule's own", param_hint="-o")
+    with _writing(output) as stream:
         if wants_json:
             stream.write(json_text(built, indent=2) + "\n")
         else:
@@ -50,9 +52,7 @@ def report(
 
 
 @contextmanager
-def _writing(output: Path, *, not_over: Path) -> Iterator[TextIO]:
-    if output.resolve() == not_over:
-        raise typer.BadParameter(f"{output} is the journal itself", param_hint="-o")
+def _writing(output: Path) -> Iterator[TextIO]:
     try:
         with output.open("w", encoding="utf-8") as stream:
             yield stream

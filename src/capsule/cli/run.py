@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
 
-from capsule.calls import Approver, Effect, RunStatus, SideEffect, ToolCall
+from capsule.calls import Approver, Effect, RunStatus
 from capsule.canon import Json
 from capsule.cli.inputs import given_inputs
-from capsule.cli.options import AsJson, Db, PolicyOption, Workdir, settings
-from capsule.cli.outermost import EXIT_DENIED, EXIT_FAILED
+from capsule.cli.interrupts import Interrupts
+from capsule.cli.options import AsJson, Db, PolicyOption, Workdir, here, settings
+from capsule.cli.outermost import EXIT_DENIED, EXIT_FAILED, EXIT_INTERRUPTED
 from capsule.cli.output import coloured, print_json, print_line
 from capsule.cli.progress import Progress
 from capsule.cli.prompt import terminal_approver
 from capsule.cli.show import show_lines
-from capsule.gate import Opening, allow_all, deny_all, now_ms, open_journal, reads_only, tool_definition
+from capsule.gate import Opening, allow_all, deny_all, now_ms, open_journal, reads_only
 from capsule.plans import Plan, PlanOutcome, dry_run, run_plan
 from capsule.policy import Policy
 from capsule.report import build_report, summary_lines
@@ -55,28 +55,26 @@ def run(  # noqa: PLR0913 - each is an option of the contract
     """
     loaded = Plan.load(plan)
     values = loaded.read_inputs(given_inputs(inputs or []))
-    progress = Progress(len(loaded.steps), quiet=as_json)
+    interrupts = Interrupts()
+    progress = Progress(len(loaded.steps), check=interrupts.check, quiet=as_json)
     found = settings()
     opening = Opening(
         settings=found,
         policies=(Policy.load(policy),),
-        workdir=workdir.absolute(),
+        workdir=here(workdir),
         db=db or out,
         approver=approver(approve or found.approve, progress),
     )
     if only_decide:
         _foresee(loaded, values, opening, as_json=as_json)
         return
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
-            signal.signal(number, _interrupt)
     try:
-        outcome = run_plan(loaded, values, opening, watcher=progress, fail_fast=fail_fast)
+        with interrupts.caught():
+            outcome = run_plan(loaded, values, opening, watcher=progress, fail_fast=fail_fast)
     except KeyboardInterrupt:
         progress.stop()
-        sys.stderr.write(f"capsule: interrupted; `capsule list-runs{_journal(opening)}` shows how far it came\n")
-        raise
-    _show(outcome, opening, as_json=as_json)
+        _interrupted(progress.run_id, opening, as_json=as_json)
+    _show(outcome.run_id, outcome.status, opening, as_json=as_json)
     code = _exit_code(outcome)
     if code:
         raise typer.Exit(code)
@@ -89,28 +87,30 @@ def approver(mode: Approve, progress: Progress) -> Approver:
         case Approve.DENY:
             return deny_all
         case Approve.READS:
-            return reads_only(terminal_approver(before=progress.stop), side_effect_of=_side_effect)
+            return reads_only(terminal_approver(before=progress.stop))
         case Approve.ASK:
             return terminal_approver(before=progress.stop)
 
 
-def _side_effect(call: ToolCall) -> SideEffect:
-    return tool_definition(call.tool).side_effect_class
-
-
-def _interrupt(_number: int, _frame: object) -> NoReturn:
-    """A polite kill ends the run like Ctrl-C: recorded as interrupted."""
-    raise KeyboardInterrupt
-
-
-def _show(outcome: PlanOutcome, opening: Opening, *, as_json: bool) -> None:
-    store = open_journal(opening.db or opening.settings.db)
-    report = build_report(store, store.run(outcome.run_id), generated_ms=now_ms(), outputs=as_json)
+def _interrupted(run_id: str | None, opening: Opening, *, as_json: bool) -> NoReturn:
+    """The run has its last record, and can be shown like any other; before it began there is nothing to show."""
+    if run_id is None:
+        raise KeyboardInterrupt
+    seen = f"`capsule report {run_id[-8:]}{_journal(opening)}` shows how far it came"
+    sys.stderr.write(f"capsule: interrupted; {seen}\n")
     if as_json:
-        print_json({"run_id": outcome.run_id, "status": outcome.status.value, **report})
+        _show(run_id, RunStatus.INTERRUPTED, opening, as_json=True)
+    sys.exit(EXIT_INTERRUPTED)
+
+
+def _show(run_id: str, status: RunStatus, opening: Opening, *, as_json: bool) -> None:
+    store = open_journal(opening.db or opening.settings.db)
+    report = build_report(store, store.run(run_id), generated_ms=now_ms(), outputs=as_json)
+    if as_json:
+        print_json({"run_id": run_id, "status": status.value, **report})
     else:
         show_lines(summary_lines(report))
-        print_line(coloured(f"each step: capsule report {outcome.run_id[-8:]}{_journal(opening)}", "dim"))
+        print_line(coloured(f"each step: capsule report {run_id[-8:]}{_journal(opening)}", "dim"))
 
 
 def _journal(opening: Opening) -> str:

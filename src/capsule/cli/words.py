@@ -24,7 +24,11 @@ class TakesArgv(TyperCommand):
 def call_arguments(tool: str, words: Sequence[str]) -> dict[str, Json]:
     """What follows `--` is the command of a tool that takes one."""
     where = words.index("--") if "--" in words else len(words)
-    args = dict(_argument(word) for word in words[:where])
+    args: dict[str, Json] = {}
+    for name, value in map(_argument, words[:where]):
+        if name in args:
+            raise ToolError(2002, f"{name} is given twice", hint=f"a list is written {name}:='[…]'")
+        args[name] = value
     if argv := list(words[where + 1 :]):
         args[_command_of(tool)] = argv
     return args

@@ -2,7 +2,7 @@
 
 from capsule.effects.listing import MAX_SCANNED, Visible
 from capsule.effects.listing import list_entries as list
-from capsule.effects.reading import read
+from capsule.effects.reading import Bounds, read
 from capsule.effects.writing import write
 
-__all__ = ["MAX_SCANNED", "Visible", "list", "read", "write"]
+__all__ = ["MAX_SCANNED", "Bounds", "Visible", "list", "read", "write"]

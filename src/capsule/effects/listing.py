@@ -10,6 +10,7 @@ from typing import TypeAlias
 from capsule.calls import Components, Entry, FileGrant, Listing
 from capsule.effects.anchors import Anchors
 from capsule.effects.failures import LINK_APPEARED, failure, grant_path
+from capsule.effects.reading import InTime
 from capsule.errors import ToolError
 from capsule.policy.globs import Glob, compile_glob
 
@@ -28,7 +29,7 @@ _PASSED_OVER = LINK_APPEARED | {errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno
 
 
 def list_entries(
-    anchors: Anchors, grant: FileGrant, *, pattern: str, offset: int, limit: int, visible: Visible
+    anchors: Anchors, grant: FileGrant, *, pattern: str, offset: int, limit: int, visible: Visible, in_time: InTime
 ) -> Listing:
     """The entries from `offset` in code-point order of their paths; a directory that cannot be read looks empty."""
     try:
@@ -38,7 +39,7 @@ def list_entries(
     try:
         root = anchors.open_granted(grant, _DIRECTORY)
         try:
-            scan = _Scan(anchors, root, anchors.absolute(grant), reach, visible)
+            scan = _Scan(anchors, root, anchors.absolute(grant), reach, visible, in_time)
             return scan.page(offset, limit)
         finally:
             os.close(root)
@@ -74,12 +75,15 @@ class _Reach:
 class _Scan:
     """One walk, in order of the paths' text; it holds one directory open at a time besides the root."""
 
-    def __init__(self, anchors: Anchors, root: int, base: Components, reach: _Reach, visible: Visible) -> None:
+    def __init__(
+        self, anchors: Anchors, root: int, base: Components, reach: _Reach, visible: Visible, in_time: InTime
+    ) -> None:
         self._anchors = anchors
         self._root = root
         self._base = base
         self._reach = reach
         self._visible = visible
+        self._in_time = in_time
         self._scanned = 0
         self._skipped = 0
         self._cut = False
@@ -132,6 +136,7 @@ class _Scan:
                     self._cut = True
                     break
                 self._scanned += 1
+                self._in_time()
                 name = _text(one.name)
                 if name is None:
                     self._skipped += 1
@@ -150,8 +155,10 @@ class _Scan:
             return None
         try:
             return Entry(path="/".join(path), type=_type(one), size=_size(one))
-        except FileNotFoundError:  # gone since its name was read
-            return None
+        except OSError as error:
+            if error.errno not in _PASSED_OVER:
+                raise
+            return None  # gone since its name was read, or in a directory that shows names and nothing else
 
 
 def _text(name: str) -> str | None:

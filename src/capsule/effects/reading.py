@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
 
 from capsule.calls import Chunk, FileGrant
 from capsule.effects.anchors import Anchors
@@ -12,7 +15,8 @@ from capsule.errors import ToolError
 
 FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY  # a FIFO or a terminal must not hold the call up
 
-_BLOCK = 64 * 1024  # what is asked for at least: files of procfs and sysfs say that they are empty
+_LEAST = 64 * 1024  # what is asked for at least: files of procfs and sysfs say that they are empty
+BLOCK = 1024 * 1024  # what is read or written between two looks at the clock
 
 _KINDS = {
     stat.S_IFDIR: "a directory",
@@ -24,15 +28,27 @@ _KINDS = {
 }
 
 
-def read(anchors: Anchors, grant: FileGrant, *, offset: int, length: int | None, cap: int) -> Chunk:
-    """At most `cap` bytes from `offset`; `length` None is the rest of the file."""
+InTime: TypeAlias = Callable[[], None]
+"""Raises when the time of a call is up; asked before each block."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """How much one call may read, or how large it may make a file, and until when."""
+
+    max_bytes: int
+    in_time: InTime
+
+
+def read(anchors: Anchors, grant: FileGrant, *, offset: int, length: int | None, bounds: Bounds) -> Chunk:
+    """From `offset`; `length` None is the rest of the file."""
     try:
         descriptor = anchors.open_granted(grant, FILE)
         try:
             status = os.fstat(descriptor)
             only_regular(status, grant)
-            want = cap if length is None else min(length, cap)
-            data = _range(descriptor, offset, want, status.st_size)
+            want = bounds.max_bytes if length is None else min(length, bounds.max_bytes)
+            data = _range(descriptor, offset, want, status.st_size, bounds.in_time)
             size = _size(descriptor, offset, data, want=want, told=status.st_size)
         finally:
             os.close(descriptor)
@@ -51,11 +67,12 @@ def only_regular(status: os.stat_result, grant: FileGrant) -> None:
         )
 
 
-def _range(descriptor: int, offset: int, want: int, size: int) -> bytes:
+def _range(descriptor: int, offset: int, want: int, size: int, in_time: InTime) -> bytes:
     """Memory follows what is there, not what is asked for."""
     pieces = []
     while want > 0:
-        piece = os.pread(descriptor, min(want, max(size - offset, _BLOCK)), offset)
+        in_time()
+        piece = os.pread(descriptor, min(want, max(size - offset, _LEAST), BLOCK), offset)
         if not piece:
             break
         pieces.append(piece)

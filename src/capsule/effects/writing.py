@@ -20,26 +20,25 @@ from capsule.calls import Clock, FileGrant, Written
 from capsule.effects.anchors import Anchors
 from capsule.effects.beneath import DIRECTORY
 from capsule.effects.failures import failure, grant_path, link_appeared
-from capsule.effects.reading import FILE, only_regular
+from capsule.effects.reading import BLOCK, FILE, Bounds, only_regular
 from capsule.errors import PolicyDenied, ToolError
 
-_BLOCK = 1024 * 1024  # how much of an old file is in memory while it is copied
 _PERMISSIONS = 0o777
 _NOREPLACE = 1  # RENAME_NOREPLACE
 _NO_SUCH_CALL = frozenset({errno.ENOSYS, errno.EINVAL, errno.EPERM, errno.EOPNOTSUPP})
 
 
 def write(
-    anchors: Anchors, grant: FileGrant, data: bytes, *, mode: str, create_dirs: bool, clock: Clock, cap: int
+    anchors: Anchors, grant: FileGrant, data: bytes, *, mode: str, create_dirs: bool, clock: Clock, bounds: Bounds
 ) -> Written:
-    """`mode` is create, overwrite or append; `cap` is how large the whole file may become."""
+    """`mode` is create, overwrite or append; the bounds are those of the whole file."""
     if not grant.components:
         raise ToolError(2003, f"{grant_path(grant)} is a directory; only regular files are read and written")
     try:
         parent = _parent(anchors, grant, create_dirs=create_dirs)
         try:
             return _Write(
-                anchors=anchors, grant=grant, data=data, mode=mode, clock=clock, cap=cap, parent=parent
+                anchors=anchors, grant=grant, data=data, mode=mode, clock=clock, bounds=bounds, parent=parent
             ).done()
         finally:
             os.close(parent)
@@ -83,7 +82,7 @@ class _Write:
     data: bytes
     mode: str
     clock: Clock
-    cap: int
+    bounds: Bounds
     parent: int
 
     @property
@@ -98,10 +97,11 @@ class _Write:
         with _temporary(self.parent, self.clock, 0o666 if old is None else 0o600) as (descriptor, name):
             if old is not None and self.mode == "append":
                 self._copy_old(old, descriptor)
-            _write_all(descriptor, self.data)
+            self._write_all(descriptor, self.data)
             if old is not None:
                 _take_over(descriptor, old)
             os.fsync(descriptor)
+            self.bounds.in_time()  # what comes too late is not put in place
             self._put_in_place(name, old)
         _sync_directory(self.parent)
         return Written(created=old is None)
@@ -123,10 +123,10 @@ class _Write:
 
     def _fits(self, old: os.stat_result | None) -> None:
         size = len(self.data) + (old.st_size if old is not None and self.mode == "append" else 0)
-        if size > self.cap:
+        if size > self.bounds.max_bytes:
             raise PolicyDenied(
                 1005,
-                f"{grant_path(self.grant)} would become {size} bytes; {self.cap} are granted",
+                f"{grant_path(self.grant)} would become {size} bytes; {self.bounds.max_bytes} are granted",
                 hint="raise max_bytes, or write to a new file",
             )
 
@@ -136,11 +136,17 @@ class _Write:
             if not _same(os.fstat(source), old):
                 raise self._changed()
             left = old.st_size
-            while left > 0 and (piece := os.read(source, min(_BLOCK, left))):
-                _write_all(target, piece)
+            while left > 0 and (piece := os.read(source, min(BLOCK, left))):
+                self._write_all(target, piece)
                 left -= len(piece)
         finally:
             os.close(source)
+
+    def _write_all(self, descriptor: int, data: bytes) -> None:
+        rest = memoryview(data)
+        while rest:
+            self.bounds.in_time()
+            rest = rest[os.write(descriptor, rest[:BLOCK]) :]
 
     def _put_in_place(self, temporary: bytes, old: os.stat_result | None) -> None:
         if old is None:
@@ -184,12 +190,6 @@ def _temporary(parent: int, clock: Clock, mode: int) -> Iterator[tuple[int, byte
             os.unlink(name, dir_fd=parent)
         if descriptor >= 0:
             os.close(descriptor)
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
 
 
 def _take_over(descriptor: int, old: os.stat_result) -> None:

@@ -11,10 +11,10 @@
 """
 
 from capsule.approval import allow_all, deny_all, reads_only
-from capsule.effects import Machine
+from capsule.effects import Machine, probe
 from capsule.gate.assemble import Opening, assemble, disk_world
 from capsule.gate.gate import Gate
-from capsule.gate.look_back import machine, now_ms, open_journal, tool_definition, tool_definitions
+from capsule.gate.look_back import is_kept, now_ms, open_journal, tool_definition, tool_definitions
 from capsule.gate.parts import Parts, Step
 
 __all__ = [
@@ -27,9 +27,10 @@ __all__ = [
     "assemble",
     "deny_all",
     "disk_world",
-    "machine",
+    "is_kept",
     "now_ms",
     "open_journal",
+    "probe",
     "reads_only",
     "tool_definition",
     "tool_definitions",

@@ -18,8 +18,9 @@ from capsule.calls import (
 from capsule.errors import CapsuleError
 from capsule.gate.foreign import attempt
 from capsule.gate.masking import Mask
+from capsule.gate.place import Place
 from capsule.gate.recordable import recordable
-from capsule.gate.records import call_record, grant_record
+from capsule.gate.records import call_record, decision_record, grant_record
 from capsule.gate.run_clock import RunClock
 from capsule.store import RunWriter
 
@@ -39,7 +40,7 @@ class Approvals:
     def ask(
         self,
         call: ToolCall,
-        number: int,
+        at: Place,
         concrete: ConcreteCall,
         decision: Decision,
         *,
@@ -49,8 +50,9 @@ class Approvals:
 
         After a yes the world is looked at and the call decided once more; whatever is not what was shown is denied.
         """
-        question = self._question(call, number, concrete, decision)
-        self._writer.append("question", {"call": number, "digest": question.digest, "at": self._clock.wall_ms()})
+        question = self._question(call, at, concrete, decision)
+        asking = {**question.shown, **at.as_json(), "digest": question.digest, "at": self._clock.wall_ms()}
+        self._writer.append("question", asking)
         asked = self._clock.monotonic()
         with self._clock.stopped():
             answer = self._answer(question)
@@ -58,14 +60,14 @@ class Approvals:
         yes = answer.approved is True  # nothing else that happens to be true
         said = self._mask.record({"by": recordable(answer.by), "reason": recordable(answer.reason)}).value
         assert isinstance(said, Mapping)
-        record = {"call": number, "digest": question.digest, "approved": yes, **said, "at": self._clock.wall_ms()}
+        record = {"call": at.number, "digest": question.digest, "approved": yes, **said, "at": self._clock.wall_ms()}
         self._writer.append("answer", record)
         if late or not yes:
             return concrete, _refused(decision, answer, late=late)
         seen, decided = again()
         if seen is None or decided.effect is Effect.DENY:
             return seen, decided
-        if self._question(call, number, seen, decided).digest != question.digest:
+        if self._question(call, at, seen, decided).digest != question.digest:
             return seen, _changed(decision)
         return seen, replace(decided, effect=Effect.ALLOW, reason=f"{decided.reason}; approved by {answer.by}")
 
@@ -78,7 +80,7 @@ class Approvals:
             return Answer(approved=False, by="the approver", reason="it gave no answer")
         return answer
 
-    def _question(self, call: ToolCall, number: int, concrete: ConcreteCall, decision: Decision) -> Question:
+    def _question(self, call: ToolCall, at: Place, concrete: ConcreteCall, decision: Decision) -> Question:
         """The digest covers the raw values; what is shown is masked."""
         assert decision.grant is not None
         grant = grant_record(decision.grant, concrete.definition)
@@ -91,10 +93,17 @@ class Approvals:
             grant=grant,
             policies=self._policies,
         )
-        shown = self._mask.record({**call_record(call), "grant": grant}).value
-        assert isinstance(shown, dict)
-        call_id = f"{self._writer.run_id}.{number}"
-        return Question(call=call, call_id=call_id, decision=decision, shown=shown, digest=self._mask.bind(bound))
+        said = {"step": at.step.id, **call_record(call), "decision": decision_record(decision), "grant": grant}
+        shown = self._mask.record(said).value
+        assert isinstance(shown, Mapping)
+        return Question(
+            call=call,
+            call_id=at.call_id,
+            side_effect=concrete.side_effect,
+            decision=decision,
+            shown=shown,
+            digest=self._mask.bind(bound),
+        )
 
 
 def _refused(decision: Decision, answer: Answer, *, late: bool) -> Decision:

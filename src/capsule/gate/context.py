@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from capsule.calls import Access, Chunk, Clock, Components, FileGrant, Grant, Listing, Written
-from capsule.effects import Anchors, files
+from capsule.effects import Anchors, Bounds, files
 from capsule.errors import PolicyDenied, ToolError
 
 _FLAG = re.compile("[a-z][a-z_]{0,39}")  # flags are not screened: they must not be able to hold anything
@@ -35,28 +35,33 @@ class GrantedContext:
         raise PolicyDenied(1001, f"the grant of this call holds no {access.value} of {argument!r}")
 
     @property
-    def _cap(self) -> int:
-        cap = self.grant.limits.max_bytes
-        assert cap is not None, "a tool for files has a default cap"
-        return cap
+    def _bounds(self) -> Bounds:
+        max_bytes = self.grant.limits.max_bytes
+        assert max_bytes is not None, "a tool for files has a default cap"
+        return Bounds(max_bytes=max_bytes, in_time=self._in_time)
+
+    def _in_time(self) -> None:
+        if self.clock.monotonic() > self.deadline:
+            limit_ms = self.grant.limits.timeout_ms
+            raise ToolError(
+                2004, f"it took longer than {limit_ms} ms", hint="ask for less, or raise the rule's timeout"
+            )
 
     def read(self, argument: str, *, offset: int, length: int | None) -> Chunk:
         granted = self._file(argument, Access.READ)
-        return files.read(self.anchors, granted, offset=offset, length=length, cap=self._cap)
+        return files.read(self.anchors, granted, offset=offset, length=length, bounds=self._bounds)
 
     def list(self, argument: str, *, pattern: str, offset: int, limit: int) -> Listing:
         granted = self._file(argument, Access.READ)
-        visible = self.visible()
-
-        def visible_in_time(entry: Components) -> bool:
-            """Deciding is what takes long in a large directory."""
-            if self.clock.monotonic() > self.deadline:
-                limit_ms = self.grant.limits.timeout_ms
-                hint = "list a directory further down, or raise the rule's timeout"
-                raise ToolError(2004, f"the listing took longer than {limit_ms} ms", hint=hint)
-            return visible(entry)
-
-        return files.list(self.anchors, granted, pattern=pattern, offset=offset, limit=limit, visible=visible_in_time)
+        return files.list(
+            self.anchors,
+            granted,
+            pattern=pattern,
+            offset=offset,
+            limit=limit,
+            visible=self.visible(),
+            in_time=self._in_time,
+        )
 
     def write(self, argument: str, data: bytes, *, mode: str, create_dirs: bool) -> Written:
         granted = self._file(argument, Access.WRITE)
@@ -67,7 +72,7 @@ class GrantedContext:
             mode=mode,
             create_dirs=create_dirs,
             clock=self.clock,
-            cap=self._cap,
+            bounds=self._bounds,
         )
 
     def flag(self, name: str) -> None:

@@ -14,13 +14,12 @@ Calls that are invalid or denied end early and are recorded too. A caller must s
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeAlias
 
 from capsule.approval import deny_all
 from capsule.calls import (
@@ -48,14 +47,18 @@ from capsule.gate.context import GrantedContext
 from capsule.gate.foreign import attempt
 from capsule.gate.masking import Masked
 from capsule.gate.parts import Parts, Step
+from capsule.gate.place import Place
 from capsule.gate.plain import described, plain_call
 from capsule.gate.recordable import Copier, recordable
 from capsule.gate.records import call_record, decision_record, error_from, error_record, grant_record, result_record
 from capsule.gate.run_clock import RunClock
 from capsule.gate.taint import is_untrusted
+from capsule.gate.turn import Turn
 from capsule.policy import Policy, advance, definition_of, resolve, resolve_and_decide, search_path, visible_entries
-from capsule.screen import Markers
 from capsule.settings import Settings
+
+PolicyLike: TypeAlias = Policy | Path | str
+"""A policy, or the file that it is read from."""
 
 
 class Gate:
@@ -68,7 +71,7 @@ class Gate:
             parts.approver, parts.writer, self._clock, parts.mask, tuple(layer.rules.digest for layer in parts.layers)
         )
         self._state = RunState(layers=tuple(LayerState() for _ in parts.layers))
-        self._turn = threading.RLock()  # decision and intent of one call are taken together, so the tape has one order
+        self._turn = Turn()  # decision and intent of one call are taken together, so the tape has one order
         self._calls = 0
         self._ended = False
         self._has_rates = any(rule.limits.per_minute for layer in parts.layers for rule in layer.rules.rules)
@@ -77,7 +80,7 @@ class Gate:
     def open(
         cls,
         *,
-        policy: Policy | Path | str | Sequence[Policy],
+        policy: PolicyLike | Sequence[PolicyLike],
         db: Path | str | None = None,
         workdir: Path | str = ".",
         approver: Approver = deny_all,
@@ -89,7 +92,7 @@ class Gate:
         opening = Opening(
             settings=Settings.load(os.environ),
             policies=_policies(policy),
-            workdir=Path(workdir),
+            workdir=Path(workdir).absolute(),
             db=None if db is None else Path(db),
             approver=approver,
         )
@@ -140,28 +143,29 @@ class Gate:
 
         StorageError is raised where the journal cannot record: then nothing was run, or its outcome is unknown.
         """
-        with self._turn:
-            if self._ended:
-                raise StorageError(5002, f"run {self.run_id} is over", hint="open another gate for further calls")
-            at = self._place(step)
-            copier = Copier()  # the caller's values are read once: what is decided on is what is recorded and done
-            call = plain_call(call, copier)
-            try:
-                concrete, decision = self._decide(call, copier)  # 1, 2
-            except ToolError as error:
-                return self._refuse(call, at, Status.ERROR, CallError.of(error))
-            if concrete is not None and decision.effect is Effect.ASK:
-                concrete, decision = self._approvals.ask(  # 3
-                    call, at.number, concrete, decision, again=lambda: self._decide(call, copier)
-                )
-            if concrete is None or decision.grant is None:
-                return self._refuse(call, at, Status.DENIED, _denial(decision), decision)
-            recorded = self._record_intent(call, at, concrete, decision)  # 4
-        ran = self._run(at, concrete, decision.grant)  # 5
-        result, raw_mac = self._screen(at, concrete, decision.grant, ran, recorded)  # 6
-        hold = hold_read and concrete.definition.side_effect_class is SideEffect.READ
-        self._record_outcome(at, result, raw_mac, hold=hold)  # 7
-        return result
+        with self._turn.flight():
+            with self._turn:
+                if self._ended:
+                    raise StorageError(5002, f"run {self.run_id} is over", hint="open another gate for further calls")
+                at = self._place(step)
+                copier = Copier()  # the caller's values are read once: what is decided on is what is done and recorded
+                call = plain_call(call, copier)
+                try:
+                    concrete, decision = self._decide(call, copier)  # 1, 2
+                except ToolError as error:
+                    return self._refuse(call, at, Status.ERROR, CallError.of(error))
+                if concrete is not None and decision.effect is Effect.ASK:
+                    concrete, decision = self._approvals.ask(  # 3
+                        call, at, concrete, decision, again=lambda: self._decide(call, copier)
+                    )
+                if concrete is None or decision.grant is None:
+                    return self._refuse(call, at, Status.DENIED, _denial(decision), decision)
+                recorded = self._record_intent(call, at, concrete, decision)  # 4
+            ran = self._run(at, concrete, decision.grant)  # 5
+            result, raw_mac = self._screen(at, concrete, decision.grant, ran, recorded)  # 6
+            hold = hold_read and concrete.side_effect is SideEffect.READ
+            self._record_outcome(at, result, raw_mac, hold=hold)  # 7
+            return result
 
     def reject(self, call: ToolCall, error: CapsuleError, *, step: Step) -> ToolResult:
         """Record a call that its door could not even make, and why."""
@@ -194,20 +198,27 @@ class Gate:
             )
 
     def finish(self, status: RunStatus, *, error: CallError | None = None) -> None:
-        """Write the run's last record and let its lock go; a run that ends without one is `interrupted`."""
+        """Write the run's last record and let its lock go; a run that ends without one is `interrupted`.
+
+        No call begins after this; those that other threads have in flight are waited for.
+        """
         said = {} if error is None else self._said(error).as_record()
         with self._turn:
             self._ended = True
+            self._turn.wait_for_others()
             self._parts.writer.end({"status": status.value, **said, "at": self._clock.wall_ms()})
 
     def close(self) -> None:
         """Let everything go; a run without its last record is left `interrupted`."""
-        self._parts.resources.close()
+        with self._turn:
+            self._ended = True
+            self._turn.wait_for_others()
+            self._parts.resources.close()
 
-    def _place(self, step: Step | None) -> _Place:
+    def _place(self, step: Step | None) -> Place:
         self._calls += 1
         number = self._calls
-        return _Place(step=step or Step(id=f"step_{number}", index=number - 1), number=number, run_id=self.run_id)
+        return Place(step=step or Step(id=f"step_{number}", index=number - 1), number=number, run_id=self.run_id)
 
     # 1 validate, 2 decide
 
@@ -223,7 +234,7 @@ class Gate:
         return resolve(call, definition, self._parts.world, search=search_path(self._parts.layers))
 
     def _refuse(
-        self, call: ToolCall, at: _Place, status: Status, error: CallError, decision: Decision | None = None
+        self, call: ToolCall, at: Place, status: Status, error: CallError, decision: Decision | None = None
     ) -> ToolResult:
         """A call that never runs is a record like any other."""
         said = {"decision": recordable(decision_record(decision))} if decision else {}
@@ -236,7 +247,7 @@ class Gate:
 
     # 4 record intent
 
-    def _record_intent(self, call: ToolCall, at: _Place, concrete: ConcreteCall, decision: Decision) -> Masked:
+    def _record_intent(self, call: ToolCall, at: Place, concrete: ConcreteCall, decision: Decision) -> Masked:
         assert decision.grant is not None
         grant = grant_record(decision.grant, concrete.definition)
         record = {**call_record(call, self._parts.source), "decision": decision_record(decision), "grant": grant}
@@ -250,7 +261,7 @@ class Gate:
 
     # 5 run
 
-    def _run(self, at: _Place, concrete: ConcreteCall, grant: Grant) -> _Ran:
+    def _run(self, at: Place, concrete: ConcreteCall, grant: Grant) -> _Ran:
         context = GrantedContext(
             run_id=self.run_id,
             step_id=at.step.id,
@@ -271,7 +282,7 @@ class Gate:
     # 6 screen
 
     def _screen(
-        self, at: _Place, concrete: ConcreteCall, grant: Grant, ran: _Ran, recorded: Masked
+        self, at: Place, concrete: ConcreteCall, grant: Grant, ran: _Ran, recorded: Masked
     ) -> tuple[ToolResult, str | None]:
         masked = self._parts.mask.output(
             ran.output, redact=grant.redact, markers=at.markers, sent=recorded.raw_mac is not None
@@ -302,31 +313,11 @@ class Gate:
 
     # 7 record outcome
 
-    def _record_outcome(self, at: _Place, result: ToolResult, raw_mac: str | None, *, hold: bool) -> None:
+    def _record_outcome(self, at: Place, result: ToolResult, raw_mac: str | None, *, hold: bool) -> None:
         mac: dict[str, Json] = {} if raw_mac is None else {"raw_mac": raw_mac}
         body = {"call": at.number, **result_record(result), **mac, "at": self._clock.wall_ms()}
         with self._turn:
             self._parts.writer.append("outcome", body, hold=hold)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
-    """Where in the run a call stands; calls are counted, so an id needs no chance."""
-
-    step: Step
-    number: int
-    run_id: str
-    markers: Markers = field(default_factory=Markers)  # a secret has one number in the call
-
-    @property
-    def call_id(self) -> str:
-        return f"{self.run_id}.{self.number}"
-
-    def as_json(self) -> dict[str, Json]:
-        """A step's id is left out where it follows from its index, and that where it follows from the call's number."""
-        named: dict[str, Json] = {} if self.step.id == f"step_{self.step.index + 1}" else {"step": self.step.id}
-        placed: dict[str, Json] = {} if self.step.index == self.number - 1 else {"step_index": self.step.index}
-        return {"call": self.number, **named, **placed}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -361,9 +352,6 @@ def _found(masked: Masked) -> dict[str, Json]:
     return {"findings": [finding.as_json() for finding in masked.findings]} if masked.findings else {}
 
 
-def _policies(policy: Policy | Path | str | Sequence[Policy]) -> tuple[Policy, ...]:
-    if isinstance(policy, Policy):
-        return (policy,)
-    if isinstance(policy, Path | str):
-        return (Policy.load(policy),)
-    return tuple(policy)
+def _policies(policy: PolicyLike | Sequence[PolicyLike]) -> tuple[Policy, ...]:
+    layers = [policy] if isinstance(policy, Policy | Path | str) else policy
+    return tuple(layer if isinstance(layer, Policy) else Policy.load(layer) for layer in layers)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from capsule.calls import ToolDefinition
-from capsule.effects import Machine, SystemClock, probe
+from capsule.effects import SystemClock, places_of
+from capsule.effects.anchors import real_components
+from capsule.settings import Settings
 from capsule.store import Store
 from capsule.tools import Registry
 
@@ -28,6 +30,15 @@ def tool_definition(name: str) -> ToolDefinition:
     return Registry.built_in().get(name).definition
 
 
-def machine(home: Path) -> Machine:
-    """What this machine can enforce."""
-    return probe(home=home)
+def is_kept(file: Path, settings: Settings, db: Path) -> bool:
+    """Whether it is, under any of its names, a file that nothing but Capsule writes: the journal, the key, settings."""
+    places = places_of(workdir=Path("/"), home=settings.user_home, capsule_home=settings.home, db=db)
+    kept = [Path("/", *names) for names in places.unreadable]
+    return real_components(file) in places.unreadable or any(_same(file, path) for path in kept)
+
+
+def _same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:  # one of them is not there
+        return False

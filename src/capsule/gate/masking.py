@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import binascii
 import hmac
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
@@ -47,11 +46,12 @@ class Mask:
         self,
         record: Mapping[str, Json],
         *,
-        raw: Json = None,
+        raw: Mapping[str, Json] | None = None,
         redact: Redact = "secrets",
         markers: Markers | None = None,
     ) -> Masked:
-        """What goes into the journal of a call; where something was masked, `raw_mac` is that of `raw`."""
+        """What goes into the journal; where something was masked, `raw_mac` is that of `raw`, else of the record."""
+        raw = record if raw is None else raw
         findings: tuple[Finding, ...] = ()
         args = record.get("args")
         opened: Json = args
@@ -87,7 +87,7 @@ class Mask:
                 continue
             try:
                 screened = self._screen.screen_bytes(b64decode(text, validate=True), redact=redact, markers=markers)
-            except binascii.Error:
+            except ValueError:
                 continue  # a tool that says base64 and means something else: its text is screened as text
             if screened.redacted:
                 return {**output, name: b64encode(screened.data).decode()}, screened.findings

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from capsule.calls import CallError, RunStatus, Source, Status, ToolCall, ToolResult
+from capsule.calls import Answer, Approver, CallError, Question, RunStatus, Source, Status, ToolCall, ToolResult
 from capsule.canon import Json
 from capsule.errors import PlanError, StorageError
 from capsule.gate import Gate, Opening, Step, assemble
@@ -19,6 +19,10 @@ _PAUSE_SECONDS = 0.5  # how long a wait sleeps at once, so that its progress can
 
 class Watcher(Protocol):
     """Who shows progress. It hears of an outcome only when that is durable."""
+
+    def opened(self, run_id: str) -> None: ...
+    def check(self) -> None:
+        """Asked before each call; raises to end the run."""
 
     def began(self, step: Step) -> None: ...
     def ended(self, step: Step, tool: str, result: ToolResult) -> None: ...
@@ -39,6 +43,15 @@ class _Told:
 
     watcher: Watcher
     waiting: list[tuple[Step, str, ToolResult]] = field(default_factory=list)
+
+    def asks(self, approver: Approver) -> Approver:
+        """The question is a record, so whoever is asked may see what came before it."""
+
+        def approve(question: Question) -> Answer:
+            self.flush()
+            return approver(question)
+
+        return approve
 
     def intent(self, step: Step) -> None:
         self.flush()
@@ -76,6 +89,7 @@ def run_plan(
     told = _Told(watcher=watcher)
     try:
         with _opened(plan, inputs, opening, told) as gate:
+            watcher.opened(gate.run_id)
             scope = Scope(plan, inputs, run={"id": gate.run_id, "workdir": str(opening.workdir)})
             return _Runner(plan=plan, gate=gate, scope=scope, told=told, fail_fast=fail_fast).run()
     except StorageError:
@@ -93,7 +107,12 @@ def _opened(plan: Plan, inputs: Mapping[str, Json], opening: Opening, told: _Tol
         "inputs": inputs,
     }
     in_use = (*opening.in_use, *((plan.file,) if plan.file else ()))
-    return Gate(assemble(replace(opening, plan=record, source=Source.PLAN, in_use=in_use, on_intent=told.intent)))
+    approver = told.asks(opening.approver)
+    return Gate(
+        assemble(
+            replace(opening, plan=record, source=Source.PLAN, in_use=in_use, approver=approver, on_intent=told.intent)
+        )
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,6 +183,7 @@ class _Runner:
             return self.tally.take(step, Status.ERROR)
         assert isinstance(args, Mapping)
         call = ToolCall(tool=step.tool, args=args, source=Source.PLAN)
+        self.told.watcher.check()
         self._hold_back(call, at)
         result = self.gate.call(call, step=at, hold_read=True)
         self.told.waiting.append((at, step.tool, result))
@@ -188,7 +208,9 @@ class _Runner:
             return  # it will be denied: the run has not that much time left
         if left_ms:
             self.gate.wait(at, left_ms)
+            self.told.flush()
         while left_ms:
+            self.told.watcher.check()
             self.told.watcher.waiting(at, left_ms)
             time.sleep(min(left_ms / 1000, _PAUSE_SECONDS))
             left_ms = self.gate.held_back_ms(call)

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from capsule.calls import ConcreteCall, Decision, Effect, LayerState, RunState
 from capsule.errors import ToolError
@@ -71,7 +71,8 @@ def _decide(layers: Sequence[Layer], call: ConcreteCall, state: RunState) -> Dec
     ]
     ruling = min(opinions, key=_by_strictness)
     if ruling.effect is Effect.DENY:
-        return _denied(call, ruling)
+        denials = [opinion for opinion in opinions if opinion.effect is Effect.DENY]
+        return _denied(call, replace(ruling, retry_after_ms=_retry(denials)))
     terms = meet([opinion.terms for opinion in opinions]) if len(opinions) > 1 else ruling.terms
     grant = grant_of(terms, call, layers[0].places)
     return Decision(
@@ -92,6 +93,12 @@ _MARKER = Opinion(
     reason="an argument holds a redaction marker: the value it stands for was masked and cannot be used again",
     suggestion="pass the original value, or let a rule read it with `redact: off`",
 )
+
+
+def _retry(denials: Sequence[Opinion]) -> int | None:
+    """Waiting helps where nothing but rates stands in the way, until the last of them lets the call through."""
+    waits = [denial.retry_after_ms for denial in denials]
+    return None if None in waits else max(wait for wait in waits if wait is not None)
 
 
 def _by_strictness(opinion: Opinion) -> tuple[int, int, bool, str]:
@@ -132,7 +139,7 @@ def judge(layer: Layer, call: ConcreteCall, counters: LayerState, *, now_ms: int
     terms = terms_of(granting.rules, limiting, call, layer.places)
     objections = _objections(layer, call, matched, terms, counters, now_ms)
     if objections:
-        return min(objections, key=_by_strictness)
+        return _foremost(objections)
     effect, rule, reason = _effect([rule for rule in matched if rule.action is Action.ASK], granting.rules)
     counted = tuple(rule.id for rule in matched if rule.limits.counted)
     return Opinion(effect=effect, rule=rule, reason=reason, terms=terms, counted=counted)
@@ -204,6 +211,13 @@ def _objections(
     return [objection for objection in found if objection is not None]
 
 
+def _foremost(objections: Sequence[Opinion]) -> Opinion:
+    named, wait = min(objections, key=_by_strictness), _retry(objections)
+    if wait is None:
+        return replace(named, retry_after_ms=None)
+    return replace(named, retry_after_ms=wait, suggestion=f"try again in {wait} ms, or {named.suggestion}")
+
+
 def _calls_used_up(layer: Layer, counters: LayerState) -> Opinion | None:
     limit = layer.rules.limits.calls
     if limit is None or counters.calls < limit:
@@ -239,7 +253,7 @@ def _used_up(rule: Rule, counters: LayerState, now_ms: int) -> Opinion | None:
         code=1006,
         rule=rule.id,
         reason=f"rule {rule.id} lets {limits.per_minute} calls a minute through, and they are used up",
-        suggestion=f"try again in {wait} ms, or raise rate_limit of {rule.id}",
+        suggestion=f"raise rate_limit of {rule.id}",
         retry_after_ms=wait,
     )
 

@@ -110,5 +110,4 @@ class HostSet:
     def holds(self, host: str, *, as_deny: bool) -> bool:
         if host in self.exact:
             return True
-        suffixes = self.below | self.exact if as_deny else self.below
-        return any(parent in suffixes for parent in parents(host))
+        return any(parent in self.below or (as_deny and parent in self.exact) for parent in parents(host))

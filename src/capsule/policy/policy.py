@@ -9,10 +9,11 @@ from pathlib import Path
 from capsule.calls import BUILTIN, ConcreteCall, Decision, LayerState, RunState, ToolCall, ToolDefinition, World
 from capsule.canon import Json
 from capsule.documents import Document, load_file, load_text
+from capsule.errors import PlanError
 from capsule.policy.decide import decide
 from capsule.policy.document import read_policy
 from capsule.policy.layer import Layer
-from capsule.policy.paper import PAPER_PLACES, OnPaper
+from capsule.policy.paper import PAPER_PLACES, OnPaper, lexical
 from capsule.policy.resolve import definition_of, resolve
 from capsule.policy.rules import PolicyRules
 from capsule.policy.samples import Sample, samples
@@ -70,8 +71,11 @@ class Policy:
     def bind(self, world: World) -> Layer:
         return Layer(self.rules, world)
 
-    def decide(self, call: ToolCall, *, workdir: Path | None = None, tainted: bool = False) -> Decision:
-        """The answer on paper for a first call of a run; nothing is looked up on the disk."""
+    def decide(self, call: ToolCall, *, workdir: Path | str | None = None, tainted: bool = False) -> Decision:
+        """The answer on paper for a first call of a run; nothing is looked up on the disk.
+
+        `workdir` is absolute; left out, it is /workdir.
+        """
         world = on_paper(workdir)
         state = RunState(tainted=tainted, layers=(LayerState(),))
         return decide((self.bind(world),), self.concrete(call, world), state)
@@ -81,7 +85,10 @@ class Policy:
         return resolve(call, definition_of(call.tool, self.definitions), world, search=self.rules.search)
 
 
-def on_paper(workdir: Path | None) -> OnPaper:
+def on_paper(workdir: Path | str | None) -> OnPaper:
     if workdir is None:
         return OnPaper()
-    return OnPaper(replace(PAPER_PLACES, workdir=workdir.parts[1:] if workdir.is_absolute() else workdir.parts))
+    if not Path(workdir).is_absolute():
+        hint = "on paper nothing is looked up, not even where this process is; name it from the root"
+        raise PlanError(3001, f"workdir {str(workdir)!r} is not absolute", hint=hint)
+    return OnPaper(replace(PAPER_PLACES, workdir=lexical(str(workdir), PAPER_PLACES)))

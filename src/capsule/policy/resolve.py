@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import binascii
 import re
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
@@ -151,7 +150,7 @@ def _payload_bytes(definition: ToolDefinition, args: Mapping[str, Json]) -> int 
         return len(content.encode())
     try:
         return len(b64decode(content, validate=True))
-    except (binascii.Error, ValueError) as error:
+    except ValueError as error:
         raise ToolError(
             2002, f"{definition.payload}: not base64: {error}", hint="encode the bytes as base64"
         ) from error

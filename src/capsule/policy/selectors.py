@@ -6,7 +6,7 @@ form or as it was written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
@@ -27,25 +27,19 @@ Found: TypeAlias = tuple[set[int], int | None]
 _LISTING = "fs.list"
 
 
-_CREDENTIAL_HEADERS = frozenset({"authorization", "cookie"})
-
-
 def needs_cover(call: ConcreteCall) -> tuple[tuple[str, Guard], ...]:
     """The guarded arguments of this call that a grant must cover."""
     return tuple(
-        (name, guard) for name, guard in call.definition.guards.items() if _reaches(guard, call.args.get(name))
+        (name, guard) for name, guard in call.definition.guards.items() if _reaches(call, guard, call.args.get(name))
     )
 
 
-def _reaches(guard: Guard, value: object) -> bool:
+def _reaches(call: ConcreteCall, guard: Guard, value: object) -> bool:
     if value is None:
         return False  # a cwd left out is the workdir
     if guard is Guard.ENV:
         return bool(value)
-    if guard is Guard.HEADERS:
-        assert isinstance(value, Mapping)
-        return not _CREDENTIAL_HEADERS.isdisjoint(name.lower() for name in value)
-    return True
+    return guard is not Guard.HEADERS or call.carries_credentials()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

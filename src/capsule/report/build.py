@@ -10,9 +10,9 @@ from typing import cast
 from capsule.calls import Effect, Status
 from capsule.calls.builtin import FS_LIST
 from capsule.canon import Json
-from capsule.errors import KINDS, RETRIABLE, StorageError
+from capsule.errors import KINDS, RETRIABLE
 from capsule.report.reading import as_list, as_mapping
-from capsule.store import Record, Run, Store
+from capsule.store import Record, Run, Store, not_understood
 
 REPORT_VERSION = "1.0"
 
@@ -53,25 +53,29 @@ class _Gathered:
                 step.output_hash = record.hash
                 step.outcome = body if self.outputs else {name: body[name] for name in body if name != "output"}
             case "skipped":
-                listed = body["steps"]
-                assert isinstance(listed, Sequence)
-                self.skipped += [step for step in listed if isinstance(step, Mapping)]
+                self.skipped += [as_mapping(step) for step in as_list(body.get("steps"))]
             case _:
                 pass
 
     def _begun(self, name: str) -> _Step:
         step = self.steps.get(name)
         if step is None:
-            hint = "the journal was altered or damaged: `capsule verify` says where"
-            raise StorageError(5004, f"call {name} has an outcome and never began", hint=hint)
+            raise not_understood(f"call {name}, which has an outcome and never began,")
         return step
 
 
 def build_report(store: Store, run: Run, *, generated_ms: int, outputs: bool = True) -> dict[str, Json]:
-    """The report of SPEC: what the run was, every step with its decision, and what was really done.
+    """What the run was, every step with its decision, and what was really done.
 
     All of it is held at once. Without `outputs`, which a summary does not show, what a step takes is small.
     """
+    try:
+        return _report(store, run, generated_ms=generated_ms, outputs=outputs)
+    except (KeyError, TypeError, ValueError, OverflowError):
+        raise not_understood(f"run {run.run_id}") from None
+
+
+def _report(store: Store, run: Run, *, generated_ms: int, outputs: bool) -> dict[str, Json]:
     gathered = _Gathered(outputs=outputs)
     for record in store.records(run.run_id, bodies=outputs):
         gathered.take(record)

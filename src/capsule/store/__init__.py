@@ -10,16 +10,13 @@
 True
 """
 
-from capsule.store.chain import AppendKind
-from capsule.store.reading import Record, Run
+from capsule.store.reading import Record, Run, not_understood
 from capsule.store.store import Store
 from capsule.store.tally import Counts
-from capsule.store.verify import Breach, ChainCheck, Verification
+from capsule.store.verify import ChainCheck, Verification
 from capsule.store.writer import RunWriter
 
 __all__ = [
-    "AppendKind",
-    "Breach",
     "ChainCheck",
     "Counts",
     "Record",
@@ -27,4 +24,5 @@ __all__ = [
     "RunWriter",
     "Store",
     "Verification",
+    "not_understood",
 ]

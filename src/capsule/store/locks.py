@@ -8,7 +8,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 CREATING = "create"  # held while the store's file is made
@@ -38,10 +38,12 @@ class RunLock:
                 handle = os.open(path, os.O_RDWR | os.O_CREAT | _FLAGS, 0o600)
             except FileNotFoundError:
                 continue  # whoever held the last lock has just taken the empty directory away
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            if _is_at(path, handle):
-                return cls(path, handle)
-            os.close(handle)  # it was tidied away before it was locked
+            with ExitStack() as undo:
+                undo.callback(os.close, handle)
+                fcntl.flock(handle, fcntl.LOCK_EX)
+                if _is_at(path, handle):  # else it was tidied away before it was locked
+                    undo.pop_all()
+                    return cls(path, handle)
 
     def release(self) -> None:
         self._path.unlink(missing_ok=True)  # while it is held: nobody can have locked the next file of this name

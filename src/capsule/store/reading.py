@@ -93,10 +93,10 @@ def run_of(db: sqlite3.Connection, place: int, run_id: bytes, start: Record, *, 
     try:
         return _run_of(db, place, text, start, is_held)
     except (KeyError, TypeError, ValueError):
-        raise _not_understood(f"run {text}") from None
+        raise not_understood(f"run {text}") from None
 
 
-def _not_understood(what: str) -> StorageError:
+def not_understood(what: str) -> StorageError:
     return StorageError(
         5004,
         f"{what} cannot be understood",
@@ -151,5 +151,5 @@ def _record(seq: int, kind: str, body: str, sealed: bytes) -> Record:
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict) or not isinstance(sealed, bytes):
-        raise _not_understood(f"record {seq}")
+        raise not_understood(f"record {seq}")
     return Record(seq=seq, kind=kind, body=value, hash=sealed.hex())

@@ -99,7 +99,7 @@ class RunWriter:
 
     def _append(self, kind: Kind, body: Mapping[str, Json], *, hold: bool = False) -> int:
         if self._closed:
-            raise ValueError(f"run {self.run_id} is over: nothing can be appended")
+            raise StorageError(5002, f"run {self.run_id} is over", hint="begin another run for further calls")
         if self._full and kind == "intent":
             raise StorageError(5002, "the journal could not be written; the run can only end", hint="free some space")
         if kind == "outcome":
