@@ -104,14 +104,17 @@ def rows(path: Path, sql: str, *values: object) -> list[tuple[object, ...]]:
 
 
 def forge(path: Path, *statements: str, values: Sequence[object] = ()) -> None:
-    """What someone does who has the file and no scruples: drop the triggers, then change what they like."""
+    """What someone does who has the file and no scruples: drop the triggers, change what they like, put them back."""
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("PRAGMA synchronous = OFF")
         db.execute("BEGIN")
-        for (trigger,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
-            db.execute(f"DROP TRIGGER {trigger}")
+        triggers = db.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+        for name, _ in triggers:
+            db.execute(f"DROP TRIGGER {name}")
         for statement in statements:
             db.execute(statement, values)
+        for _, made in triggers:
+            db.execute(made)
         db.execute("COMMIT")
 
 

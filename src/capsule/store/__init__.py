@@ -10,7 +10,8 @@
 True
 """
 
-from capsule.store.reading import Record, Run, not_understood
+from capsule.store.faults import not_understood
+from capsule.store.reading import Record, Run
 from capsule.store.store import Store
 from capsule.store.tally import Counts
 from capsule.store.verify import ChainCheck, Verification

@@ -11,7 +11,7 @@ import json
 import re
 import sqlite3
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from capsule.canon import Json, canonical
@@ -20,6 +20,8 @@ from capsule.errors import StorageError
 INLINE_BYTES = 8 * 1024  # a larger field is worth a row of its own: it is often the same as an earlier one
 REFERENCE = "$body"
 REFERENCE_TEXT = '"$body":"'  # in canonical text, unescaped quotes belong to keys: no user's string holds this
+
+_PIECE = 256 * 1024  # what is unpacked at once
 
 _LEVEL = 1  # higher levels cost as much as several commits and save little
 _WORTH_IT = 0.75
@@ -73,30 +75,46 @@ def references(body: Mapping[str, Json]) -> dict[str, tuple[str, int]]:
     return found
 
 
+def check_body(db: sqlite3.Connection, digest: str, size: int) -> None:
+    """Like `load_body`, in little memory: nothing of it is kept."""
+    codec, data = _stored(db, digest, size)
+    found, length = hashlib.sha256(), 0
+    for piece in _pieces(digest, data) if codec == "zlib" else (data,):
+        length += len(piece)
+        if length > size:
+            break
+        found.update(piece)
+    if length != size or found.hexdigest() != digest:
+        raise _not_believed(digest, "does not have the bytes it is named for")
+
+
 def load_body(db: sqlite3.Connection, digest: str, size: int) -> bytes:
     """The bytes that were moved out; never more than the record says, whatever the file holds."""
+    check_body(db, digest, size)  # first: what is said to be large may be a few bytes that unpack without end
+    codec, data = _stored(db, digest, size)
+    return b"".join(_pieces(digest, data)) if codec == "zlib" else data
+
+
+def _stored(db: sqlite3.Connection, digest: str, size: int) -> tuple[str, bytes]:
     row = db.execute("SELECT size, codec, data FROM bodies WHERE digest = ?", (bytes.fromhex(digest),)).fetchone()
     if row is None:
         raise _not_believed(digest, "is missing")
     stored_size, codec, data = row
     if stored_size != size or not isinstance(data, bytes) or codec not in ("raw", "zlib"):
         raise _not_believed(digest, "is not stored as it was")
-    if codec == "zlib":
-        data = _unpacked(digest, data, size + 1)
-    if len(data) != size or hashlib.sha256(data).hexdigest() != digest:
-        raise _not_believed(digest, "does not have the bytes it is named for")
-    return data
+    return codec, data
 
 
-def _unpacked(digest: str, data: bytes, most: int) -> bytes:
+def _pieces(digest: str, data: bytes) -> Iterator[bytes]:
     unpacker = zlib.decompressobj()
     try:
-        unpacked = unpacker.decompress(data, most)
+        while data and not unpacker.eof:
+            yield unpacker.decompress(data, _PIECE)
+            data = unpacker.unconsumed_tail
     except zlib.error:
-        unpacked = b""
+        raise _not_believed(digest, "cannot be unpacked") from None
     if not unpacker.eof or unpacker.unused_data:
         raise _not_believed(digest, "cannot be unpacked")
-    return unpacked
 
 
 def filled_in(db: sqlite3.Connection, body: Mapping[str, Json]) -> dict[str, Json]:

@@ -56,3 +56,11 @@ def _of_system(error: OSError, path: Path, doing: Doing) -> StorageError:
     code = 5002 if full else _CODES[doing]
     found = f"cannot {doing} the journal {path}: {error.strerror}"
     return StorageError(code, found, hint=_SPACE if full else _ACCESS, path=str(path))
+
+
+def not_understood(what: str) -> StorageError:
+    return StorageError(
+        5004,
+        f"{what} cannot be understood",
+        hint="the journal was altered or damaged: `capsule verify --all` says where",
+    )

@@ -268,6 +268,22 @@ MIGRATIONS: tuple[Migration, ...] = (
 )
 
 
+def strange_to(db: sqlite3.Connection, version: int) -> list[str]:
+    """What a file of this schema holds beside what its migrations made, or lacks of it; empty in a store of ours."""
+    made = {" ".join(text.split()) for step in MIGRATIONS[:version] for text in step if not text.startswith("PRAGMA")}
+    rows = db.execute("SELECT type, name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")
+    found = {" ".join(str(sql).split()): f"the {kind} {name}" for kind, name, sql in rows}
+    added = [what for text, what in found.items() if text not in made]
+    missing = [_named(text) for text in made if text not in found]
+    return [f"{what} is not Capsule's" for what in sorted(added)] + [f"{what} is missing" for what in sorted(missing)]
+
+
+def _named(statement: str) -> str:
+    """`the trigger records_update`, of the statement that makes it."""
+    words = [word for word in statement.split()[1:4] if word != "UNIQUE"]
+    return f"the {words[0].lower()} {words[1]}"
+
+
 def schema_version(db: sqlite3.Connection) -> int:
     version: int = db.execute("PRAGMA user_version").fetchone()[0]
     return version

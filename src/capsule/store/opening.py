@@ -14,9 +14,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 from capsule.errors import StorageError
-from capsule.store.faults import storage_faults
+from capsule.store.faults import not_understood, storage_faults
 from capsule.store.locks import CREATING, RunLock, locks_directory
-from capsule.store.migrations import APPLICATION_ID, MIGRATIONS, migrate, schema_version
+from capsule.store.migrations import APPLICATION_ID, MIGRATIONS, migrate, schema_version, strange_to
 
 BUSY_SECONDS = 10.0  # a commit takes milliseconds; who waits longer waits for a process that hangs
 
@@ -26,6 +26,7 @@ _NO_WAL = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, s
 _WAL_PAGES = 128
 _PAGES = "page_size = 8192"  # a small record is a fifth of a page of 4096, and what is left of each page adds up
 
+_NAMED = 3  # of what is strange in a file; the rest follows when these are mended
 _OTHER_STORE = "name another file with --db, or move this one away"
 
 
@@ -38,6 +39,7 @@ def ensure_store(path: Path, *, create: bool) -> None:
             status = None
     if status is not None and not stat.S_ISREG(status.st_mode):
         raise StorageError(5001, f"{path} is not a regular file", hint=_OTHER_STORE, path=str(path))
+    _check_companions(path)
     if status is not None and status.st_size > 0:
         return
     if not create:
@@ -45,6 +47,15 @@ def ensure_store(path: Path, *, create: bool) -> None:
     with storage_faults(path, "open"):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _make_store(path)
+
+
+def _check_companions(path: Path) -> None:
+    """SQLite opens what it finds under these names, and would wait for ever at a FIFO."""
+    for ending in ("-wal", "-shm", "-journal"):
+        companion = path.with_name(path.name + ending)
+        with storage_faults(path, "open"), suppress(FileNotFoundError):
+            if not stat.S_ISREG(companion.lstat().st_mode):
+                raise StorageError(5001, f"{companion} is not a regular file", hint="take it away: it is not Capsule's")
 
 
 def open_for_reading(path: Path, *, busy_seconds: float) -> sqlite3.Connection:
@@ -97,8 +108,23 @@ def identify(db: sqlite3.Connection, path: Path) -> int:
         )
     if version > 0:
         with storage_faults(path, "read"):
+            views = db.execute("SELECT name FROM sqlite_master WHERE type = 'view'").fetchall()
+            if {("records",), ("bodies",)} & set(views):  # which could go on for ever
+                raise not_understood(f"the journal {path}, whose records are a view,")
             db.execute("SELECT id FROM records LIMIT 1").fetchone()
     return version
+
+
+def check_made(db: sqlite3.Connection, path: Path, version: int) -> None:
+    """Before anything is written: a trigger that is not ours could swallow what was recorded."""
+    strange = strange_to(db, version)
+    if strange:
+        raise StorageError(
+            5004,
+            f"the journal {path} was altered: {'; '.join(strange[:_NAMED])}",
+            hint="nothing is recorded in it; keep it as evidence, and name another store with --db",
+            path=str(path),
+        )
 
 
 @contextmanager
@@ -137,8 +163,8 @@ def _make_store(path: Path) -> None:
         if path.exists() and path.stat().st_size > 0:
             return  # another process was faster
         draft = directory / "draft"
-        for leftover in directory.glob("draft*"):
-            leftover.unlink()
+        for ending in ("", "-wal", "-shm", "-journal"):  # what a killed maker left
+            draft.with_name(draft.name + ending).unlink(missing_ok=True)
         os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         try:
             _fill_store(draft)

@@ -10,11 +10,13 @@ from typing import TypeAlias, cast
 
 from capsule.calls import RunStatus
 from capsule.canon import Json
-from capsule.errors import StorageError
 from capsule.store.bodies import filled_in
 from capsule.store.chain import RUN_SPAN
+from capsule.store.faults import not_understood
 from capsule.store.ids import run_id_text
 from capsule.store.tally import Counts, Tally
+
+_YEAR_9999 = 253_370_764_800_000  # ms: what comes later cannot be written as a date
 
 IsHeld: TypeAlias = Callable[[str], bool]
 
@@ -30,7 +32,7 @@ class Record:
     def at(self) -> int | None:
         """Milliseconds since 1970, where the record has a time."""
         at = self.body.get("at")
-        return at if isinstance(at, int) else None
+        return at if isinstance(at, int) and 0 <= at < _YEAR_9999 else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,14 +98,6 @@ def run_of(db: sqlite3.Connection, place: int, run_id: bytes, start: Record, *, 
         raise not_understood(f"run {text}") from None
 
 
-def not_understood(what: str) -> StorageError:
-    return StorageError(
-        5004,
-        f"{what} cannot be understood",
-        hint="the journal was altered or damaged: `capsule verify --all` says where",
-    )
-
-
 def _run_of(db: sqlite3.Connection, place: int, text: str, start: Record, is_held: IsHeld) -> Run:
     last = _last(db, place)
     status = _ended(last)
@@ -137,12 +131,18 @@ def _ended(last: Record) -> RunStatus | None:
 
 def _counts(db: sqlite3.Connection, place: int, last: Record) -> Counts:
     if last.kind == "end":
-        return Counts(**cast("Mapping[str, int]", last.body["counts"]))
+        return _recorded(last.body["counts"])
     tally = Tally()
     for record in records_from(db, place, bodies=False):
         whole = with_bodies(db, record) if record.kind == "skipped" else record  # its steps may have been moved out
         tally.take(record.seq, record.kind, whole.body)
     return tally.counts
+
+
+def _recorded(counts: Json) -> Counts:
+    if not isinstance(counts, Mapping) or not all(type(count) is int for count in counts.values()):
+        raise ValueError("counts are numbers")
+    return Counts(**cast("Mapping[str, int]", counts))
 
 
 def _record(seq: int, kind: str, body: str, sealed: bytes) -> Record:

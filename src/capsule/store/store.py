@@ -16,8 +16,16 @@ from capsule.errors import ReplayError, StorageError
 from capsule.store.faults import storage_faults
 from capsule.store.ids import nearest_runs, reference_digits, run_id_text
 from capsule.store.locks import is_held, locks_directory, tidy_locks
-from capsule.store.migrations import MIGRATIONS, migrate
-from capsule.store.opening import BUSY_SECONDS, ensure_store, identify, is_writable, open_for_writing, reading
+from capsule.store.migrations import MIGRATIONS, migrate, strange_to
+from capsule.store.opening import (
+    BUSY_SECONDS,
+    check_made,
+    ensure_store,
+    identify,
+    is_writable,
+    open_for_writing,
+    reading,
+)
 from capsule.store.reading import Record, Run, records_from, run_ids, run_of, start_of, starts, with_bodies
 from capsule.store.verify import ChainReader, Verification
 from capsule.store.writer import RunWriter, begin_run
@@ -49,6 +57,8 @@ class Store:
         ensure_store(real, create=create and not readonly)
         with reading(real, busy_seconds=busy_seconds) as db:
             version = identify(db, real)
+            if not readonly:
+                check_made(db, real, version)
         if not readonly:
             _make_ready(real, version, busy_seconds)
         elif version < len(MIGRATIONS):
@@ -114,8 +124,9 @@ class Store:
             else:
                 place, key, _ = self._start(db, run_id)
                 checks = (reader.run_at(place, key),)
+            problem = reader.damage or "; ".join(strange_to(db, len(MIGRATIONS))) or None
         lost = None if reader.head_seen else f"no chain that holds has a record with the hash {head}"
-        return Verification(checks=checks, problem=reader.damage or lost)
+        return Verification(checks=checks, problem=problem or lost)
 
     def _reading(self) -> AbstractContextManager[sqlite3.Connection]:
         return reading(self.path, busy_seconds=self.busy_seconds)

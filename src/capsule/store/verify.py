@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from capsule.canon import Json
 from capsule.errors import StorageError
-from capsule.store.bodies import REFERENCE_TEXT, load_body, references
+from capsule.store.bodies import REFERENCE_TEXT, check_body, references
 from capsule.store.chain import FIRST_PREV, RUN_SPAN, record_hash
 from capsule.store.ids import run_id_text
 
@@ -186,7 +186,7 @@ class ChainReader:
 
     def _body_problem(self, digest: str, size: int) -> str | None:
         try:
-            load_body(self._db, digest, size)
+            check_body(self._db, digest, size)
         except StorageError as error:
             return error.message
         return None

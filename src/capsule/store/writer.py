@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from collections.abc import Mapping, Sequence
@@ -48,6 +49,7 @@ class RunWriter:
         self._path = path
         self._lock = lock
         self._clock = clock
+        self._process = os.getpid()
         self._mutex = threading.Lock()
         self._seq = 0
         self._head = FIRST_PREV
@@ -100,6 +102,8 @@ class RunWriter:
     def _append(self, kind: Kind, body: Mapping[str, Json], *, hold: bool = False) -> int:
         if self._closed:
             raise StorageError(5002, f"run {self.run_id} is over", hint="begin another run for further calls")
+        if os.getpid() != self._process:
+            raise StorageError(5002, "this process was forked from the one that runs", hint="open a gate of its own")
         if self._full and kind == "intent":
             raise StorageError(5002, "the journal could not be written; the run can only end", hint="free some space")
         if kind == "outcome":
