@@ -30,6 +30,8 @@ MARKER = "⟦redacted:github_token:1⟧"
         quote(MARKER).lower(),
         quote(MARKER, safe=":"),
         *(base64.b64encode(b"x" * n + MARKER.encode()).decode() for n in range(3)),
+        *(base64.b64encode(b"x" * n + MARKER.encode("utf-16-le")).decode() for n in range(3)),
+        *(base64.b64encode(b"x" * n + MARKER.encode("utf-16-be")).decode() for n in range(3)),
         *(base64.urlsafe_b64encode(b"\xff" * n + MARKER.encode() + b"\xff").decode() for n in range(3)),
     ],
 )

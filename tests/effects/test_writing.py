@@ -1,18 +1,20 @@
 from __future__ import annotations
 
+import fcntl
 import os
 import resource
 import stat
 import tracemalloc
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 import pytest
 from granted import grant, open_descriptors, up_to
 
 from capsule.calls import Access, Written
-from capsule.effects import Anchors, SystemClock, files
+from capsule.effects import Anchors, Bounds, SystemClock, files
 from capsule.errors import CapsuleError, PolicyDenied, ToolError
 
 CREATED = Written(created=True)
@@ -238,12 +240,85 @@ class Watching:
         return SystemClock().random_bytes(count)
 
 
-@pytest.mark.parametrize("mode", ["create", "overwrite", "append"])
-def test_a_file_that_appears_meanwhile_is_not_replaced(workdir: Path, anchors: Anchors, mode: str) -> None:
-    clock = Watching(lambda: (workdir / "file").write_bytes(b"theirs"))
-    with pytest.raises(ToolError, match="exists already"):
-        files.write(anchors, grant("file"), b"new", mode=mode, create_dirs=False, clock=clock, bounds=up_to(100))
-    assert tree(workdir) == {"file": b"theirs"}
+@pytest.mark.parametrize(("mode", "holds"), [("create", b"theirs"), ("overwrite", b"new"), ("append", b"theirsnew")])
+def test_a_file_that_appears_meanwhile_is_seen(workdir: Path, anchors: Anchors, mode: str, holds: bytes) -> None:
+    def appear() -> None:
+        with suppress(FileExistsError), (workdir / "file").open("xb") as file:
+            file.write(b"theirs")
+
+    with pytest.raises(ToolError, match="exists already") if mode == "create" else nullcontext():
+        files.write(
+            anchors,
+            grant("file"),
+            b"new",
+            mode=mode,
+            create_dirs=False,
+            clock=Watching(appear),
+            bounds=up_to(100),
+        )
+    assert tree(workdir) == {"file": holds}
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_of_many_appenders_none_is_lost(workdir: Path, anchors: Anchors, there: bool) -> None:
+    if there:
+        (workdir / "file").write_bytes(b"")
+
+    def append(number: int) -> None:
+        for line in range(10):
+            write(anchors, "file", f"{number} {line}\n".encode(), mode="append", cap=10_000)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(append, range(8)))
+    lines = (workdir / "file").read_text().splitlines()
+    assert sorted(lines) == sorted(f"{number} {line}" for number in range(8) for line in range(10))
+
+
+def test_a_file_that_others_hold_is_waited_for_and_not_for_ever(workdir: Path, anchors: Anchors) -> None:
+    (workdir / "file").write_bytes(b"old")
+    asked = 0
+
+    def in_time() -> None:
+        nonlocal asked
+        asked += 1
+        if asked > 5:
+            raise ToolError(2004, "its time is up")
+
+    with (workdir / "file").open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(ToolError, match="time is up"):
+            files.write(
+                anchors,
+                grant("file"),
+                b"new",
+                mode="append",
+                create_dirs=False,
+                clock=SystemClock(),
+                bounds=Bounds(max_bytes=100, in_time=in_time),
+            )
+    assert tree(workdir) == {"file": b"old"}
+
+
+def test_what_comes_too_late_is_not_put_in_place(workdir: Path, anchors: Anchors) -> None:
+    asked = 0
+
+    def in_time() -> None:
+        nonlocal asked
+        asked += 1
+        if asked > 2:  # before it begins, and before its one block
+            raise ToolError(2004, "its time is up")
+
+    with pytest.raises(ToolError, match="time is up"):
+        files.write(
+            anchors,
+            grant("file"),
+            b"new",
+            mode="create",
+            create_dirs=False,
+            clock=SystemClock(),
+            bounds=Bounds(max_bytes=100, in_time=in_time),
+        )
+    assert tree(workdir) == {}
 
 
 def test_what_is_added_meanwhile_is_not_lost(workdir: Path, anchors: Anchors) -> None:

@@ -63,7 +63,11 @@ def test_e4_nothing_is_done_over_a_journal_that_could_swallow_its_records(
 
 def test_e1_records_that_are_a_view_are_not_read(path: Path, store: Store) -> None:
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS id FROM n"
-    forge(path, "ALTER TABLE records RENAME TO moved", f"CREATE VIEW records AS {endless}")
+    with closing(sqlite3.connect(path)) as db:
+        for (view,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'view'").fetchall():
+            db.execute(f"DROP VIEW {view}")
+        db.execute("ALTER TABLE records RENAME TO moved")
+        db.execute(f"CREATE VIEW records AS {endless}")
     begun = time.monotonic()
     with pytest.raises(StorageError, match="cannot be understood"):
         open_store(path, readonly=True)
@@ -79,7 +83,7 @@ def test_f1_a_planted_directory_of_locks_takes_no_file_away(path: Path, name: st
     if there:
         recorded_run(open_store(path))
     path.with_name("runs.db-locks").symlink_to("victim")
-    with pytest.raises((StorageError, NotADirectoryError)):
+    with pytest.raises(StorageError):
         open_store(path).begin(START)
     assert victim.read_text() == "kept"
     assert [entry.name for entry in victim.parent.iterdir()] == [name]

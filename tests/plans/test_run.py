@@ -312,20 +312,28 @@ rules:
 """
 
 
-def test_what_cannot_wait_is_denied_at_once(workdir: Path, db: Path) -> None:
+def test_what_cannot_wait_ends_the_run_at_once(workdir: Path, db: Path) -> None:
     """The rate comes free in a minute, the run has half of one."""
     told = Told()
     begun = time.perf_counter()
     outcome = run(workdir, steps(READ, READ, READ), RATE + "limits: {wall_time: 30s}", told=told)
     assert time.perf_counter() - begun < 5
-    assert outcome.status is RunStatus.DENIED
-    assert [end for _, end in recorded(db)] == ["success", "success", "denied"]
+    assert outcome.status is RunStatus.FAILED
+    assert outcome.error is not None
+    assert outcome.error.code == 7003
+    assert [end for _, end in recorded(db)] == ["success", "success", "skipped"]
     assert "wait" not in kinds(db)
     assert told.waits == []
-    error = bodies(db, "refused")[0]["error"]
+
+
+def test_nothing_waits_for_a_rate_where_waiting_does_not_help(workdir: Path, db: Path) -> None:
+    told = Told()
+    outcome = run(workdir, steps(READ, READ, READ), RATE + "limits: {calls: 2}", told=told)
+    assert (outcome.status, told.waits) == (RunStatus.DENIED, [])
+    (refused,) = bodies(db, "refused")
+    error = refused["error"]
     assert isinstance(error, Mapping)
-    assert error["code"] == 1006
-    assert error["retry_after_ms"]
+    assert (error["code"], error.get("retry_after_ms")) == (1006, None)
 
 
 FAST = """

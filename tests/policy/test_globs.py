@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capsule.calls import Components
-from capsule.policy.globs import MAX_EXPANSIONS, MAX_LENGTH, Glob, compile_glob
+from capsule.policy.globs import MAX_DOUBLE_STARS, MAX_EXPANSIONS, MAX_LENGTH, Glob, compile_glob
 from capsule.policy.segments import match
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpora" / "globs.jsonl"
@@ -107,6 +107,7 @@ def test_what_a_pattern_matches(pattern: str, yes: list[str], no: list[str]) -> 
         ("a/{b,..}", "'..'"),
         ("/etc/*", "relative pattern"),
         ("{a,/b}", "relative pattern"),
+        ("**/a/" * (MAX_DOUBLE_STARS + 1), f"more than {MAX_DOUBLE_STARS} '**' in one pattern"),
         ("{a,b}" * 9, f"more than {MAX_EXPANSIONS} expansions"),
         ("{" + ",".join("abc" * 100) + "}", f"more than {MAX_EXPANSIONS} expansions"),
         ("{" * 400 + "}" * 400, "nested"),
@@ -153,7 +154,7 @@ def test_where_hidden_names_must_be_spelled(pattern: str, path: str, *, expected
         ("*a" * 30 + "*b", "a" * 250),
         ("[ab]*" * 30 + "c", "ab" * 120),
         ("?*" * 100 + "x", "y" * 250),
-        ("**/a/" * 40 + "b", "a/" * 200 + "c"),
+        ("**/a/" * MAX_DOUBLE_STARS + "b", "a/" * 200 + "c"),
     ],
 )
 def test_nothing_is_exponential(pattern: str, path: str) -> None:

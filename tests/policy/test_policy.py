@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from capsule.calls import LayerState, RunState, Source, ToolCall
 from capsule.errors import PlanError, ToolError
 from capsule.policy import OnPaper, Policy, check_policy, explain
+
+B_COM = "https://b.com/x"
 
 SPEC_POLICY = """\
 version: 1
@@ -191,7 +195,14 @@ def test_explain_is_the_enforcers_answer_with_every_rules_story() -> None:
 
 
 def test_explain_names_the_rule_of_each_limit() -> None:
-    assert explained(SPEC_POLICY, "fs.read", path="docs/a")["limits"] == {"max_bytes": "read-docs"}
+    assert explained(SPEC_POLICY, "fs.read", path="docs/a")["limits"] == {
+        "max_bytes": "read-docs",
+        "max_calls": "limit-*-9eb6",
+    }
+    counted = """[{id: a, action: allow, tool: fs.read, constraints: {path: {pattern: x}, max_calls: 5, timeout: 1s}},
+        {id: b, action: limit, tool: "*", constraints: {max_calls: 2, rate_limit: {requests_per_minute: 3}}}]"""
+    found = explained(f"{{rules: {counted}, limits: {{calls: 9}}}}", "fs.read", path="x")
+    assert found["limits"] == {"timeout": "a", "max_calls": "b", "rate_limit": "b"}
 
 
 @pytest.mark.parametrize(
@@ -201,6 +212,40 @@ def test_explain_names_the_rule_of_each_limit() -> None:
         ("[]", "fs.list", {"path": "~/notes"}),
         ("[]", "fs.write", {"path": ".git/config", "content": ""}),
         ("[{id: a, action: allow, tool: fs.read, constraints: {path: {pattern: ./x}}}]", "fs.read", {"path": "/y"}),
+        ("[{id: a, action: allow, tool: fs.read, constraints: {paths: {pattern: ./x}}}]", "fs.read", {"path": ".env"}),
+        (
+            "[{id: a, action: allow, tool: fs.read, constraints: {path: {pattern: x}, length: {maximum: 5}}}]",
+            "fs.read",
+            {"path": "y"},
+        ),
+        (
+            "[{id: a, action: allow, tool: fs.write, constraints: {path: {pattern: x}, mode: {enum: [create]}}}]",
+            "fs.write",
+            {"path": "x", "content": "", "mode": "append"},
+        ),
+        (
+            "[{id: a, action: allow, tool: fs.write, constraints: {path: {pattern: x}, mode: {enum: [create]}}}]",
+            "fs.write",
+            {"path": "Makefile", "content": "", "mode": "append"},
+        ),
+        (
+            "[{id: a, action: allow, tool: http.get, constraints: {url: {domains: [a.com]}}}]",
+            "http.get",
+            {"url": B_COM},
+        ),
+        (
+            "[{id: a, action: allow, tool: http.get, constraints: {url: {domains: [a.com], query: {a: b}}}}]",
+            "http.get",
+            {"url": f"{B_COM}?c=d"},
+        ),
+        (
+            "[{id: a, action: allow, tool: http.get, constraints: {url: {pattern: https://a.io/x, schemes: [https]}}}]",
+            "http.get",
+            {"url": "http://a.io/x"},
+        ),
+        ("[]", "http.get", {"url": B_COM, "headers": {"Authorization": "x", "accept": "y"}}),
+        ("[]", "http.get", {"url": "http://127.0.0.1/admin"}),
+        ("[]", "shell.run", {"command": ["git", "status"], "cwd": ".", "env": {"A": "b"}}),
         ("[]", "http.get", {"url": "https://example.com/a?b=c"}),
         ("[]", "shell.run", {"command": ["git", "log", "*", "a b"]}),
     ],
@@ -210,12 +255,27 @@ def test_the_suggested_edit_allows_the_call(rules: str, tool: str, args: dict[st
     call = ToolCall(tool=tool, args=args)
     suggestion = policy.decide(call).suggestion
     assert suggestion is not None
+    assert Policy.parse(_edited(rules, suggestion)).decide(call).effect.value == "allow"
+
+
+def _edited(rules: str, suggestion: str) -> str:
+    """What somebody does who reads the advice: a rule more, or each value where it says."""
+    document: dict[str, Any] = yaml.safe_load(f"rules: {rules}")
     if "add the rule " in suggestion:
-        edited = f"rules: [{suggestion.partition('add the rule ')[2]}]"
-    else:
-        pattern = suggestion.removeprefix("add ").partition(" to the ")[0]
-        edited = f"rules: [{{id: a, action: allow, tool: {tool}, constraints: {{path: {{pattern: {pattern}}}}}}}]"
-    assert Policy.parse(edited).decide(call).effect.value == "allow"
+        document["rules"].append(yaml.safe_load(suggestion.partition("add the rule ")[2]))
+        return json.dumps(document)
+    edits, _, rule_id = suggestion.removeprefix("add ").rpartition(" of rule ")
+    (constraints,) = (rule["constraints"] for rule in document["rules"] if rule["id"] == rule_id)
+    for edit in edits.split(" and "):
+        value, _, where = edit.rpartition(" to the ")
+        if where == "domains":
+            constraints["url"]["domains"].append(json.loads(value))
+        elif where.startswith("enum of "):
+            constraints[where.removeprefix("enum of ")]["enum"].append(json.loads(value))
+        else:
+            found = constraints[where]
+            found["patterns"] = [*found.get("patterns", ()), json.loads(value)]
+    return json.dumps(document)
 
 
 @pytest.mark.parametrize(
@@ -231,6 +291,35 @@ def test_the_suggested_edit_allows_the_call(rules: str, tool: str, args: dict[st
         ("[{action: allow, tool: fs.write, constraints: {path: {pattern: ./*, protected: allow}}}]", "no effect"),
         ("[{action: allow, tool: http.get, constraints: {url: {pattern: '**'}}}]", "every public host"),
         ("[{action: deny, tool: shell.run, constraints: {command: {pattern: rm}}}]", "seat belt"),
+        ("[{action: deny, tool: fs.wirte}]", "no tool is called fs.wirte; did you mean fs.write?"),
+        ("[{action: deny, tool: [fs.read, f.*]}]", "no tool is called f.*"),
+        ("[{action: allow, tool: fs.read, constraints: {path: {pattern: '/*/**'}}}]", "more than any one job"),
+        (
+            "[{action: allow, tool: fs.write, constraints: {path: {pattern: .git/config, protected: allow}}}]",
+            "be changed",
+        ),
+        (
+            "[{action: allow, tool: http.get, constraints: {url: {domains: [10.0.0.1], private_networks: allow}}}]",
+            "a cloud's metadata",
+        ),
+        ("[{action: allow, tool: shell.run, constraints: {command: {executables: [git, bash]}}}]", "bash runs other"),
+        ("[{action: ask, tool: shell.run, constraints: {command: {pattern: '/bin/find **'}}}]", "find runs other"),
+        ("[{action: allow, tool: shell.run, constraints: {command: {pattern: '**'}}}]", "every program there is"),
+        (
+            "[{action: allow, tool: shell.run, constraints: {command: {pattern: ls}, sandbox: {read: [/]}}}]",
+            "sandbox.read: / holds more",
+        ),
+        (
+            """[{action: allow, tool: shell.run, constraints: {command: {pattern: ls},
+            sandbox: {read: [.], network: allow}}}]""",
+            "send them anywhere",
+        ),
+        (
+            """[{id: a, action: allow, tool: fs.read, constraints: {path: {pattern: a},
+            rate_limit: {requests_per_minute: 50}}},
+            {id: b, action: limit, tool: fs.*, constraints: {rate_limit: {requests_per_minute: 5}}}]""",
+            "its rate_limit is never reached: b",
+        ),
         ("[{action: allow, tool: fs.read, constraints: {path: {patterns: []}}}]", "matches nothing"),
         (
             """[{id: a, action: allow, tool: fs.read, constraints: {path: {pattern: a}, max_bytes: 9}},

@@ -12,6 +12,8 @@ from capsule.calls.texts import strings
 from capsule.canon import Json
 
 _OPENING = "⟦redacted:"
+_LONGEST = 128  # bytes; a kind is a word, a number has a few digits
+_ENCODINGS = ("utf-8", "utf-16-le", "utf-16-be")
 
 
 def marker(kind: str, number: int) -> str:
@@ -23,9 +25,16 @@ def has_marker(value: Json) -> bool:
     return _marker_pattern().search("\n".join(strings(value)).encode(errors="surrogatepass")) is not None
 
 
+def joins_to_marker(before: bytes, after: bytes) -> bool:
+    """Whether a marker that neither holds stands where they meet."""
+    tail, head = before[-_LONGEST:], after[:_LONGEST]
+    found = _marker_pattern().finditer(tail + head)
+    return any(match.start() < len(tail) < match.end() for match in found)
+
+
 @cache
 def _marker_pattern() -> Any:
-    forms = "|".join(re2.escape(form) for form in base64_forms(_OPENING.encode()))
+    forms = "|".join(re2.escape(form) for encoding in _ENCODINGS for form in base64_forms(_OPENING.encode(encoding)))
     return re2.compile(rf"(?i:⟦redacted:[a-z0-9_.-]+:[0-9]+⟧|\\u27e6redacted:|%E2%9F%A6redacted(?::|%3A))|{forms}")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from contextlib import chdir
+from contextlib import chdir, suppress
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from capsule.cli.options import AsJson
 from capsule.cli.outermost import EXIT_DENIED
 from capsule.cli.output import coloured, print_line
 from capsule.cli.report import report
@@ -44,8 +45,11 @@ def demo(
     *,
     directory: Annotated[
         Path | None,
-        typer.Option("--dir", metavar="DIR", help="Keep everything here; a directory that is new or empty."),
+        typer.Option(
+            "--dir", metavar="DIR", readable=False, help="Keep everything here; a directory that is new or empty."
+        ),
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """See an allowed step, a denied one, the report and the check of the journal.
 
@@ -55,12 +59,15 @@ def demo(
     """
     if directory is None:
         with TemporaryDirectory(prefix="capsule-demo-") as name:
-            _tour(Path(name))
+            _tour(Path(name), as_json=as_json)
+        if as_json:
+            return
         print_line("The files were temporary. To keep them and go on: capsule demo --dir demo")
         return
     _make_ready(directory)
-    _tour(directory)
-    print_line(f"To go on:\n  cd {printable(str(directory))}\n{_NEXT}")
+    _tour(directory, as_json=as_json)
+    if not as_json:
+        print_line(f"To go on:\n  cd {printable(str(directory))}\n{_NEXT}")
 
 
 def _make_ready(directory: Path) -> None:
@@ -73,15 +80,22 @@ def _make_ready(directory: Path) -> None:
         raise typer.BadParameter(f"{directory} is not empty; name a new directory", param_hint="--dir")
 
 
-def _tour(directory: Path) -> None:
-    """The commands as a user gives them, in the directory: they are the same functions."""
+def _tour(directory: Path, *, as_json: bool) -> None:
+    """The commands as a user gives them, in the directory: they are the same functions.
+
+    As one document it is the report of the run.
+    """
     _lay_out(directory)
     db = Path("runs.db")
+    if as_json:
+        with chdir(directory), suppress(typer.Exit):
+            run(Path("plan.yaml"), policy=[Path("policy.yaml")], db=db, as_json=True)
+        return
     print_line(_BEFORE)
     with chdir(directory):
         _announce("capsule run plan.yaml --policy policy.yaml --db runs.db")
         try:
-            run(Path("plan.yaml"), policy=Path("policy.yaml"), db=db)
+            run(Path("plan.yaml"), policy=[Path("policy.yaml")], db=db)
         except typer.Exit as ended:
             if ended.exit_code != EXIT_DENIED:
                 raise

@@ -12,14 +12,21 @@ from capsule.errors import PlanError
 from capsule.settings import Settings
 
 Db: TypeAlias = Annotated[
-    Path | None, typer.Option("--db", metavar="FILE", help="The journal. [default: ~/.capsule/runs.db]")
+    Path | None, typer.Option("--db", metavar="FILE", readable=False, help="The journal. [default: ~/.capsule/runs.db]")
 ]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print exactly one JSON document on standard output.")]
 RunReference: TypeAlias = Annotated[
     str, typer.Argument(metavar="RUN", help="A run id, 4 or more characters of its beginning or end, or `last`.")
 ]
-PolicyOption: TypeAlias = Annotated[Path, typer.Option("--policy", metavar="FILE", help="The policy (YAML or JSON).")]
-Workdir: TypeAlias = Annotated[Path, typer.Option("--workdir", metavar="DIR", help="Where relative paths hang from.")]
+PolicyOption: TypeAlias = Annotated[
+    list[Path],
+    typer.Option(
+        "--policy", metavar="FILE", readable=False, help="The policy (YAML or JSON); again for each further layer."
+    ),
+]
+Workdir: TypeAlias = Annotated[
+    Path, typer.Option("--workdir", metavar="DIR", readable=False, help="Where relative paths hang from.")
+]
 
 
 def here(path: Path = Path()) -> Path:

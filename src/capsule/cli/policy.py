@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated, cast
 
 import typer
 
-from capsule.calls import Decision, Effect, LayerState, RunState, Source, ToolCall, World
+from capsule.calls import (
+    BUILTIN,
+    ConcreteCall,
+    Decision,
+    Effect,
+    LayerState,
+    RunState,
+    Source,
+    ToolCall,
+    World,
+)
 from capsule.canon import Json
 from capsule.cli.options import AsJson, PolicyOption, here, settings
 from capsule.cli.outermost import EXIT_DENIED, EXIT_FAILED
@@ -20,7 +30,18 @@ from capsule.documents import check as check_document
 from capsule.documents import load_text
 from capsule.errors import PlanError, ToolError
 from capsule.gate import disk_world
-from capsule.policy import Explanation, Policy, advance, check_policy, decide, explain, on_paper
+from capsule.policy import (
+    Explanation,
+    InOrder,
+    Layer,
+    Policy,
+    check_policy,
+    definition_of,
+    explain,
+    on_paper,
+    resolve,
+    search_path,
+)
 from capsule.screen import printable
 
 _EFFECT_COLOURS = {Effect.ALLOW: "green", Effect.ASK: "blue", Effect.DENY: "red"}
@@ -29,6 +50,8 @@ app = typer.Typer(
     name="policy", help="Check a policy, ask it, and test it.", no_args_is_help=True, rich_markup_mode=None
 )
 
+_LONGEST_LINE = 1024 * 1024  # as large as a document may be
+
 _CALL_SCHEMA: Mapping[str, Json] = {
     "type": "object",
     "properties": {"tool": {"type": "string"}, "args": {"type": "object"}},
@@ -36,10 +59,15 @@ _CALL_SCHEMA: Mapping[str, Json] = {
     "additionalProperties": False,
 }
 
-File = Annotated[Path, typer.Argument(metavar="POLICY", help="The policy (YAML or JSON).")]
+File = Annotated[Path, typer.Argument(metavar="POLICY", readable=False, help="The policy (YAML or JSON).")]
 PaperWorkdir = Annotated[
     Path | None,
-    typer.Option("--workdir", metavar="DIR", help="Where relative paths hang from. [default: /workdir; on disk, .]"),
+    typer.Option(
+        "--workdir",
+        metavar="DIR",
+        readable=False,
+        help="Where relative paths hang from. [default: /workdir; on disk, .]",
+    ),
 ]
 OnDisk = Annotated[bool, typer.Option("--on-disk", help="Follow links and find programs on this machine.")]
 ExitCode = Annotated[bool, typer.Option("--exit-code", help="Exit 3 when something is denied.")]
@@ -90,11 +118,12 @@ def explain_call(  # noqa: PLR0913 - each is an option of the contract
 
     Example: capsule policy explain --policy policy.yaml fs.read path=./docs/a.md
     """
-    loaded = Policy.load(policy)
+    loaded = [Policy.load(file) for file in policy]
     call = ToolCall(tool=tool, args=call_arguments(tool, words or []), source=source)
     with _world(loaded, workdir, on_disk=on_disk) as world:
-        state = RunState(tainted=tainted, layers=(LayerState(),))
-        explanation = explain((loaded.bind(world),), loaded.concrete(call, world), state)
+        layers = tuple(each.bind(world) for each in loaded)
+        state = RunState(tainted=tainted, layers=tuple(LayerState() for _ in layers))
+        explanation = explain(layers, _concrete(call, layers, world), state)
     if as_json:
         print_json(explanation.as_json())
     else:
@@ -104,16 +133,18 @@ def explain_call(  # noqa: PLR0913 - each is an option of the contract
 
 
 @contextmanager
-def _world(policy: Policy, workdir: Path | None, *, on_disk: bool) -> Iterator[World]:
+def _world(policies: Sequence[Policy], workdir: Path | None, *, on_disk: bool) -> Iterator[World]:
     """On paper, unless the disk is asked for."""
     if not on_disk:
         yield on_paper(here(workdir) if workdir else None)
         return
-    with disk_world(settings(), here(workdir or Path()), in_use=(policy.file,) if policy.file else ()) as (
-        world,
-        _,
-    ):
+    in_use = [policy.file for policy in policies if policy.file]
+    with disk_world(settings(), here(workdir or Path()), in_use=in_use) as (world, _):
         yield world
+
+
+def _concrete(call: ToolCall, layers: Sequence[Layer], world: World) -> ConcreteCall:
+    return resolve(call, definition_of(call.tool, BUILTIN), world, search=search_path(layers))
 
 
 def _print_explanation(explanation: Explanation) -> None:
@@ -123,19 +154,11 @@ def _print_explanation(explanation: Explanation) -> None:
     print_line(f"{effect}: {printable(decision.reason)}")
     if decision.suggestion:
         print_line(f"  to allow: {printable(decision.suggestion)}")
-    for limit, rule in decision.limit_rules.items():
-        print_line(f"  {limit} {_limit(decision, limit)} from {printable(rule)}")
+    for limit in explanation.limits:
+        print_line(f"  {limit.name} {limit.value} from {printable(limit.rule)}")
     for story in explanation.stories:
         icon = coloured("✓", "green") if story.matched else coloured("–", "dim")
         print_line(f"  {icon} {printable(story.rule)} ({story.action}): {printable(story.because)}")
-
-
-def _limit(decision: Decision, name: str) -> str:
-    assert decision.grant is not None, "a limit is part of a grant"
-    limits = decision.grant.limits
-    if name == "timeout":
-        return f"{limits.timeout_ms} ms"
-    return f"{limits.max_bytes if name == 'max_bytes' else limits.max_output_bytes} bytes"
 
 
 @app.command(name="decide")
@@ -143,56 +166,61 @@ def decide_calls(
     *,
     policy: PolicyOption,
     calls: Annotated[
-        Path, typer.Option("--calls", metavar="FILE", help="One call a line as JSON; - for standard input.")
+        Path,
+        typer.Option("--calls", metavar="FILE", readable=False, help="One call a line as JSON; - for standard input."),
     ],
     workdir: PaperWorkdir = None,
     on_disk: OnDisk = False,
     source: SourceOption = Source.API,
     exit_code: ExitCode = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Decide calls in order, as one run: one decision a line.
+    """Decide calls in order, as one run: one decision a line, or with --json all in one list.
 
     Example: capsule policy decide --policy policy.yaml --calls calls.jsonl
     """
-    loaded = Policy.load(policy)
+    loaded = [Policy.load(file) for file in policy]
     asked = (_call(text, calls, line, source) for line, text in _lines(calls))
     denied = 0
+    all_of_them: list[Json] = []
     with _world(loaded, workdir, on_disk=on_disk) as world:
-        for decision in _decisions(loaded, world, asked):
+        for decision in _decisions([each.bind(world) for each in loaded], world, asked):
             denied += decision["effect"] == Effect.DENY.value
-            sys.stdout.write(json_text(decision) + "\n")
+            if as_json:
+                all_of_them.append(decision)
+            else:
+                sys.stdout.write(json_text(decision) + "\n")
+    if as_json:
+        print_json(all_of_them)
     if exit_code and denied:
         raise typer.Exit(EXIT_DENIED)
 
 
-def _decisions(policy: Policy, world: World, calls: Iterable[ToolCall]) -> Iterator[dict[str, Json]]:
-    """What an ask would let through counts as let through."""
-    layer = policy.bind(world)
-    state = RunState(layers=(LayerState(),))
+def _decisions(layers: Sequence[Layer], world: World, calls: Iterable[ToolCall]) -> Iterator[dict[str, Json]]:
+    deciding = InOrder(layers, world)
     for call in calls:
         try:
-            concrete = policy.concrete(call, world)
+            yield deciding.decide(call).as_json()
         except ToolError as error:
-            refused = Decision(
+            yield Decision(
                 effect=Effect.DENY,
                 code=error.code,
                 reason=error.message,
                 suggestion=error.hint,
                 resolved=world.resolved,
-            )
-            yield refused.as_json()
-            continue
-        decision = decide((layer,), concrete, state)
-        if decision.effect is not Effect.DENY:
-            state = advance(state, decision, now_ms=state.now_ms)
-        yield decision.as_json()
+            ).as_json()
 
 
 def _lines(file: Path) -> Iterator[tuple[int, str]]:
     """The lines that are not empty, with their numbers."""
     try:
         with nullcontext(sys.stdin) if str(file) == "-" else file.open(encoding="utf-8") as stream:
-            yield from ((number, line.rstrip()) for number, line in enumerate(stream, start=1) if line.strip())
+            for number, line in enumerate(iter(lambda: stream.readline(_LONGEST_LINE + 1), ""), start=1):
+                if len(line) > _LONGEST_LINE:
+                    message = f"{file}:{number}: a line of more than {_LONGEST_LINE:,} characters"
+                    raise PlanError(3001, message, hint="one call is one line")
+                if line.strip():
+                    yield number, line.rstrip()
     except (OSError, UnicodeDecodeError) as error:
         reason = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else error.strerror
         hint = "give a file with one JSON call a line"

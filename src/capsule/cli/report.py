@@ -31,7 +31,9 @@ def report(
     run: RunReference,
     *,
     format: Annotated[Format, typer.Option("--format", help="The form of the report.")] = Format.CONSOLE,
-    output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write it to a file.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", readable=False, help="Write it to a file.")
+    ] = None,
     db: Db = None,
     as_json: AsJson = False,
 ) -> None:

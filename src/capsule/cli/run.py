@@ -33,7 +33,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def run(  # noqa: PLR0913 - each is an option of the contract
-    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="The plan (YAML or JSON).")],
+    plan: Annotated[Path, typer.Argument(metavar="PLAN", readable=False, help="The plan (YAML or JSON).")],
     *,
     policy: PolicyOption,
     workdir: Workdir = Path(),
@@ -41,7 +41,9 @@ def run(  # noqa: PLR0913 - each is an option of the contract
         list[str] | None, typer.Option("--input", metavar="K=V", help="An input; @FILE gives all. Repeatable.")
     ] = None,
     db: Db = None,
-    out: Annotated[Path | None, typer.Option("--out", hidden=True, help="Another word for --db.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", readable=False, hidden=True, help="Another word for --db.")
+    ] = None,
     approve: Annotated[
         Approve | None, typer.Option("--approve", help="Who answers an ask. [default: ask, at the terminal]")
     ] = None,
@@ -53,6 +55,8 @@ def run(  # noqa: PLR0913 - each is an option of the contract
 
     Example: capsule run plan.yaml --policy policy.yaml
     """
+    if db is not None and out is not None:
+        raise typer.BadParameter("--out is another word for --db; give one of them")
     loaded = Plan.load(plan)
     values = loaded.read_inputs(given_inputs(inputs or []))
     interrupts = Interrupts()
@@ -60,7 +64,7 @@ def run(  # noqa: PLR0913 - each is an option of the contract
     found = settings()
     opening = Opening(
         settings=found,
-        policies=(Policy.load(policy),),
+        policies=tuple(Policy.load(file) for file in policy),
         workdir=here(workdir),
         db=db or out,
         approver=approver(approve or found.approve, progress),

@@ -25,7 +25,11 @@ def add_to(app: typer.Typer) -> None:
     app.command()(schema)
 
 
-def schema(kind: Annotated[Kind, typer.Argument(metavar="KIND", help="plan, policy, report or floor.")]) -> None:
+def schema(
+    kind: Annotated[Kind, typer.Argument(metavar="KIND", help="plan, policy, report or floor.")],
+    *,
+    _as_json: Annotated[bool, typer.Option("--json", help="What is printed is JSON in any case.")] = False,
+) -> None:
     """Print a document's JSON Schema, for editors and checkers; `floor` prints what holds for every rule.
 
     Example: capsule schema policy

@@ -14,11 +14,12 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, TypeAlias, cast
 
-from capsule.canon import Json, NotCanonical, canonical
+from capsule.canon import Json
 from capsule.documents.tokens import Trail
 from capsule.documents.wording import listed, shown, suggest
 
 MOST_PROBLEMS = 100  # nobody reads more, and a hostile document can hold half a million
+MOST_BRANCHES = 50  # of an anyOf: each may be tried for each value
 _PATTERNS_KEPT = 512  # compiled ones: more than a large policy has
 
 Schema: TypeAlias = Mapping[str, Json]
@@ -64,12 +65,16 @@ def _is_integer(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+def _is_list(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
+
+
 _TYPES: Mapping[str, tuple[str, Callable[[object], bool]]] = {
     "string": ("text", lambda value: isinstance(value, str)),
     "integer": ("a whole number", _is_integer),
     "number": ("a number", lambda value: math.isfinite(value) if isinstance(value, float) else _is_integer(value)),
     "boolean": ("true or false", lambda value: isinstance(value, bool)),
-    "array": ("a list", lambda value: isinstance(value, Sequence) and not isinstance(value, str | bytes)),
+    "array": ("a list", _is_list),
     "object": ("a mapping", lambda value: isinstance(value, Mapping)),
     "null": ("null", lambda value: value is None),
 }
@@ -97,12 +102,12 @@ def _is_listed(value: Json, schema: Schema) -> bool:
 
 def _is_same(left: Json, right: Json) -> bool:
     """JSON's equality: 1 is 1.0 and never true."""
-    if isinstance(left, str) or isinstance(right, str):
-        return left == right
-    try:
-        return canonical(left) == canonical(right)
-    except NotCanonical:
-        return False
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        return left.keys() == right.keys() and all(_is_same(value, right[name]) for name, value in left.items())
+    if _is_list(left) and _is_list(right):
+        one, other = cast("Sequence[Json]", left), cast("Sequence[Json]", right)
+        return len(one) == len(other) and all(map(_is_same, one, other))
+    return isinstance(left, bool) is isinstance(right, bool) and left == right
 
 
 def _mismatch(value: Json, schemas: Sequence[Schema], path: Trail) -> Problem:
@@ -237,7 +242,7 @@ _KEYWORDS: Schema = {
     "minimum": {"type": "number"},
     "maximum": {"type": "number"},
     "pattern": {"type": "string"},
-    "anyOf": {"type": "array", "items": _SCHEMA, "minItems": 1},
+    "anyOf": {"type": "array", "items": _SCHEMA, "minItems": 1, "maxItems": MOST_BRANCHES},
     "title": {"type": "string"},
     "description": {"type": "string"},
     "default": {},

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from capsule.calls import Chunk, FileGrant
 from capsule.effects.anchors import Anchors
 from capsule.effects.failures import failure, grant_path
-from capsule.errors import ToolError
+from capsule.errors import PolicyDenied, ToolError
 
 FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY  # a FIFO or a terminal must not hold the call up
 
@@ -47,6 +47,8 @@ def read(anchors: Anchors, grant: FileGrant, *, offset: int, length: int | None,
         try:
             status = os.fstat(descriptor)
             only_regular(status, grant)
+            if status.st_nlink > 1 and anchors.is_kept(status):
+                raise PolicyDenied(1001, f"{grant_path(grant)} is another name of a file that no tool may read")
             want = bounds.max_bytes if length is None else min(length, bounds.max_bytes)
             data = _range(descriptor, offset, want, status.st_size, bounds.in_time)
             size = _size(descriptor, offset, data, want=want, told=status.st_size)

@@ -1,7 +1,8 @@
 """Writing exactly the file that was granted: all of it or nothing, and never through a link of either kind.
 
 Every write makes a new file beside the old one and renames it into place, so other names of the old file keep the
-old content. A process that is killed at the wrong moment leaves `.capsule-XXXXXXXXXXXXXXXX.tmp` behind, nothing else.
+old content. Meanwhile the old file is locked: of several writers none loses what another has added. A process that is
+killed at the wrong moment leaves `.capsule-XXXXXXXXXXXXXXXX.tmp` behind, nothing else.
 Kept of the old file: its permission bits, and its owner and group where the system lets us; not kept: set-user-id
 bits (as with any write), extended attributes and access lists.
 """
@@ -10,13 +11,16 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import os
 import stat
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
 from capsule.calls import Clock, FileGrant, Written
+from capsule.calls.marker import joins_to_marker
 from capsule.effects.anchors import Anchors
 from capsule.effects.beneath import DIRECTORY
 from capsule.effects.failures import failure, grant_path, link_appeared
@@ -24,6 +28,8 @@ from capsule.effects.reading import BLOCK, FILE, Bounds, only_regular
 from capsule.errors import PolicyDenied, ToolError
 
 _PERMISSIONS = 0o777
+_TAIL = 1024  # bytes of an old file that what is appended could make a marker with
+_PAUSE_SECONDS = 0.002  # a write takes about as long
 _NOREPLACE = 1  # RENAME_NOREPLACE
 _NO_SUCH_CALL = frozenset({errno.ENOSYS, errno.EINVAL, errno.EPERM, errno.EOPNOTSUPP})
 
@@ -90,21 +96,60 @@ class _Write:
         return self.grant.components[-1].encode()
 
     def done(self) -> Written:
-        old = self._status()
-        if old is not None:
+        """Again where another writer was faster: it holds the old file while it makes the new one, and so do we."""
+        while True:
+            self.bounds.in_time()
+            with ExitStack() as held:
+                source, old = self._old(held)
+                self._fits(old)
+                if self._replaced(source, old):
+                    return Written(created=old is None)
+                if self.mode == "create":
+                    raise self._exists()
+
+    def _old(self, held: ExitStack) -> tuple[int, os.stat_result | None]:
+        """The file that is there, held against other writers; -1 where there is none, or none that may be read."""
+        while (old := self._status()) is not None:
             self._may_replace(old)
-        self._fits(old)
+            try:
+                source = self.anchors.beneath.open(self.parent, self.grant.components[-1:], FILE)
+            except FileNotFoundError:
+                continue
+            except PermissionError:
+                if self.mode == "append":
+                    raise
+                return -1, old
+            held.callback(os.close, source)
+            self._hold(source)
+            now = self._status()
+            if now is not None and os.path.samestat(now, os.fstat(source)):
+                return source, os.fstat(source)
+        return -1, None
+
+    def _hold(self, source: int) -> None:
+        while True:
+            try:
+                fcntl.flock(source, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self.bounds.in_time()
+                time.sleep(_PAUSE_SECONDS)
+            else:
+                return
+
+    def _replaced(self, source: int, old: os.stat_result | None) -> bool:
+        """False where a file has appeared since there was none."""
         with _temporary(self.parent, self.clock, 0o666 if old is None else 0o600) as (descriptor, name):
             if old is not None and self.mode == "append":
-                self._copy_old(old, descriptor)
+                self._copy_old(source, old, descriptor)
             self._write_all(descriptor, self.data)
             if old is not None:
                 _take_over(descriptor, old)
             os.fsync(descriptor)
             self.bounds.in_time()  # what comes too late is not put in place
-            self._put_in_place(name, old)
+            if not self._put_in_place(name, old):
+                return False
         _sync_directory(self.parent)
-        return Written(created=old is None)
+        return True
 
     def _status(self) -> os.stat_result | None:
         try:
@@ -130,17 +175,16 @@ class _Write:
                 hint="raise max_bytes, or write to a new file",
             )
 
-    def _copy_old(self, old: os.stat_result, target: int) -> None:
-        source = self.anchors.beneath.open(self.parent, self.grant.components[-1:], FILE)
-        try:
-            if not _same(os.fstat(source), old):
-                raise self._changed()
-            left = old.st_size
-            while left > 0 and (piece := os.read(source, min(BLOCK, left))):
-                self._write_all(target, piece)
-                left -= len(piece)
-        finally:
-            os.close(source)
+    def _copy_old(self, source: int, old: os.stat_result, target: int) -> None:
+        left, tail = old.st_size, b""
+        while left > 0 and (piece := os.read(source, min(BLOCK, left))):
+            self._write_all(target, piece)
+            left -= len(piece)
+            tail = tail[-_TAIL:] + piece[-_TAIL:]
+        if joins_to_marker(tail, self.data):
+            raise PolicyDenied(
+                1009, f"{grant_path(self.grant)} would end in a redaction marker", hint="append the original value"
+            )
 
     def _write_all(self, descriptor: int, data: bytes) -> None:
         rest = memoryview(data)
@@ -148,18 +192,19 @@ class _Write:
             self.bounds.in_time()
             rest = rest[os.write(descriptor, rest[:BLOCK]) :]
 
-    def _put_in_place(self, temporary: bytes, old: os.stat_result | None) -> None:
+    def _put_in_place(self, temporary: bytes, old: os.stat_result | None) -> bool:
         if old is None:
             try:
                 _rename_new(self.parent, temporary, self.name)
             except FileExistsError:
-                raise self._exists() from None
-            return
+                return False
+            return True
         if self.mode == "append":
             now = self._status()
             if now is None or not _same(now, old):
                 raise self._changed()  # what another process added in the meantime must not be lost
         os.rename(temporary, self.name, src_dir_fd=self.parent, dst_dir_fd=self.parent)
+        return True
 
     def _exists(self) -> ToolError:
         return ToolError(

@@ -288,7 +288,8 @@ class Gate:
             ran.output, redact=grant.redact, markers=at.markers, sent=recorded.raw_mac is not None
         )
         flags = [*ran.flags, *(["runs_later"] if any(file.runs_later for file in grant.files) else [])]
-        speaks = ran.output is not None or concrete.definition.trust is Trust.UNTRUSTED  # its errors are its words too
+        unsaid = ran.error is not None and ran.error.code == 2005  # it is not there, so it has said nothing
+        speaks = ran.output is not None or (concrete.definition.trust is Trust.UNTRUSTED and not unsaid)
         if speaks and is_untrusted(concrete, self._parts.layers):
             flags.append("untrusted")
             with self._turn:

@@ -80,6 +80,7 @@ def _plan(document: Document, file: Path | None) -> Plan:
     steps = _steps(document, cast("Sequence[Mapping[str, Json]]", raw["steps"]))
     for step in steps:
         names.announce(step.id, step.store_as)
+    names.refuse_secrets()
     for name, template in variables.items():
         names.variable(name, template)
     for step in steps:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from capsule.calls import BUILTIN, Decision, Effect, LayerState, RunState, Source, ToolCall
+from capsule.calls import Decision, Source, ToolCall
 from capsule.canon import Json
 from capsule.errors import PlanError, ToolError
 from capsule.gate import Opening, disk_world
 from capsule.plans.document import Plan, PlanStep
 from capsule.plans.scope import Scope
-from capsule.policy import advance, decide, definition_of, resolve, search_path
+from capsule.policy import InOrder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,8 +35,7 @@ def dry_run(plan: Plan, inputs: Mapping[str, Json], opening: Opening) -> Iterato
     with disk_world(opening.settings, opening.workdir, db=opening.db, in_use=in_use) as (world, _):
         layers = tuple(policy.bind(world) for policy in opening.policies)
         scope = Scope(plan, inputs, run={"id": "dry-run", "workdir": str(opening.workdir)})
-        state = RunState(layers=tuple(LayerState() for _ in layers))
-        search = search_path(layers)
+        deciding = InOrder(layers, world)
         for step in plan.steps:
             for step_id, args in _calls(scope, step):
                 if isinstance(args, PlanError):
@@ -45,13 +44,10 @@ def dry_run(plan: Plan, inputs: Mapping[str, Json], opening: Opening) -> Iterato
                     continue
                 call = ToolCall(tool=step.tool, args=args, source=Source.PLAN)
                 try:
-                    concrete = resolve(call, definition_of(step.tool, BUILTIN), world, search=search)
+                    decision = deciding.decide(call)
                 except ToolError as error:
                     yield Foreseen(step_id=step_id, tool=step.tool, decision=None, note=str(error), code=error.code)
                     continue
-                decision = decide(layers, concrete, state)
-                if decision.effect is not Effect.DENY:
-                    state = advance(state, decision, now_ms=state.now_ms)
                 yield Foreseen(step_id=step_id, tool=step.tool, decision=decision)
 
 

@@ -10,6 +10,7 @@ from capsule.documents import Document, shown, spell, suggest
 from capsule.errors import PlanError
 from capsule.plans.inputs import PlanInput
 from capsule.plans.schema import NAME
+from capsule.screen import Screen
 from capsule.templates import RESERVED_WORDS, Path, Template
 
 RESERVED = frozenset({"inputs", "input", "steps", "item", "run"})
@@ -57,6 +58,16 @@ class Names:
         if store_as in self._stores:
             raise self._taken(store_as, self._stores[store_as], ("steps", index, "store_as"), "store_as")
         self._stores[store_as] = index
+
+    def refuse_secrets(self) -> None:
+        """Ids are recorded and shown as they are."""
+        screen = Screen(key=b"")  # of what is found, only that it was found is wanted
+        if not screen.screen([*self._ids]).redacted:
+            return
+        for index, step_id in enumerate(self._ids):
+            if screen.screen(step_id).redacted:
+                message = f"the id of steps[{index}] looks like a secret, and ids are shown as they are"
+                raise self._error(("steps", index, "id"), message, hint="take another name")
 
     def variable(self, name: str, template: Template) -> None:
         self._check(template, ("variables", name))

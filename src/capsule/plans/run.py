@@ -146,15 +146,14 @@ class _Runner:
         self.gate.finish(status, error=error)
         return PlanOutcome(run_id=self.gate.run_id, status=status, denied=self.tally.denied, error=error)
 
-    def _out_of_time(self) -> CallError | None:
+    def _out_of_time(self, *, after_ms: int = 0) -> CallError | None:
         limit = self.gate.wall_time_ms
-        if limit is None or self.gate.elapsed_ms < limit:
+        if limit is None or self.gate.elapsed_ms + after_ms < limit:
             return None
-        return CallError(
-            code=7003,
-            message=f"the run has used up its {limit} ms (limits.wall_time)",
-            hint="raise limits.wall_time of the policy, or split the plan",
-        )
+        used = f"the run has used up its {limit} ms (limits.wall_time)"
+        waits = f"the next call must wait {after_ms} ms for its rate, which the run has not left of its {limit} ms"
+        hint = "raise limits.wall_time of the policy, or split the plan"
+        return CallError(code=7003, message=waits if after_ms else used, hint=hint)
 
     def _step(self, step: PlanStep) -> _Stop | None:
         """One step, or each element of its `foreach`; a stop where the plan may not go on."""
@@ -162,33 +161,31 @@ class _Runner:
         if elements is _NOT_READY:
             return self._stop_unless(self.tally.take(step, Status.ERROR))
         if elements is None:
-            return self._stop_unless(self._call(step, _at(step), None))
+            return self._call(step, _at(step), None)
         assert isinstance(elements, list | tuple)
         places = [Step(id=f"{step.id}[{number}]", index=step.index) for number in range(len(elements))]
         for number, item in enumerate(elements):
-            late = self._out_of_time()
-            if late is not None:
-                return _Stop(error=late, left=tuple(places[number:]))
-            stop = self._stop_unless(self._call(step, places[number], item), left=tuple(places[number + 1 :]))
+            stop = self._call(step, places[number], item)
             if stop is not None:
-                return stop
+                return replace(stop, left=(*stop.left, *places[number + 1 :]))
         return None
 
-    def _stop_unless(self, goes_on: bool, *, left: tuple[Step, ...] = ()) -> _Stop | None:  # noqa: FBT001 - its answer
-        return None if goes_on or not self.fail_fast else _Stop(left=left)
+    def _stop_unless(self, goes_on: bool) -> _Stop | None:  # noqa: FBT001 - its answer
+        return None if goes_on or not self.fail_fast else _Stop()
 
-    def _call(self, step: PlanStep, at: Step, item: Json) -> bool:
+    def _call(self, step: PlanStep, at: Step, item: Json) -> _Stop | None:
         args = self._ready(step, at, lambda: self.scope.args(step, item))
         if args is _NOT_READY:
-            return self.tally.take(step, Status.ERROR)
+            return self._stop_unless(self.tally.take(step, Status.ERROR))
         assert isinstance(args, Mapping)
         call = ToolCall(tool=step.tool, args=args, source=Source.PLAN)
-        self.told.watcher.check()
-        self._hold_back(call, at)
+        late = self._held_back(call, at)
+        if late is not None:
+            return _Stop(error=late, left=(at,))
         result = self.gate.call(call, step=at, hold_read=True)
         self.told.waiting.append((at, step.tool, result))
         self.scope.keep(step, result.status, result.output, result.error)
-        return self.tally.take(step, result.status)
+        return self._stop_unless(self.tally.take(step, result.status))
 
     def _ready(self, step: PlanStep, at: Step, render: Callable[[], object]) -> object:
         """What a template gives; where it cannot be rendered the step is recorded as one that never ran."""
@@ -201,23 +198,19 @@ class _Runner:
             self.scope.keep(step, result.status, error=result.error)
             return _NOT_READY
 
-    def _hold_back(self, call: ToolCall, at: Step) -> None:
-        """A call over a rate waits before it is decided; the wait is one record."""
+    def _held_back(self, call: ToolCall, at: Step) -> CallError | None:
+        """A call over a rate waits before it is decided, and the wait is a record; the error: there is no time left."""
+        self.told.watcher.check()
         left_ms = self.gate.held_back_ms(call)
-        if left_ms and not self._fits(left_ms):
-            return  # it will be denied: the run has not that much time left
-        if left_ms:
+        if left_ms and self._out_of_time(after_ms=left_ms) is None:
             self.gate.wait(at, left_ms)
             self.told.flush()
-        while left_ms:
+        while left_ms and (late := self._out_of_time(after_ms=left_ms)) is None:
             self.told.watcher.check()
             self.told.watcher.waiting(at, left_ms)
             time.sleep(min(left_ms / 1000, _PAUSE_SECONDS))
             left_ms = self.gate.held_back_ms(call)
-
-    def _fits(self, wait_ms: int) -> bool:
-        limit = self.gate.wall_time_ms
-        return limit is None or self.gate.elapsed_ms + wait_ms < limit
+        return late if left_ms else self._out_of_time()
 
     def _skip(self, left: Sequence[Step]) -> None:
         if left:

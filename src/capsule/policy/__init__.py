@@ -9,13 +9,14 @@
 
 from __future__ import annotations
 
-from capsule.policy.check import Remark, check_policy
+from capsule.policy.check import check_policy
 from capsule.policy.counters import advance
 from capsule.policy.decide import decide, resolve_and_decide
 from capsule.policy.explain import Explanation, explain
 from capsule.policy.floors import floor_document
+from capsule.policy.in_order import InOrder
 from capsule.policy.layer import Layer, search_path
-from capsule.policy.paper import OnPaper, lexical, path_problem
+from capsule.policy.paper import OnPaper
 from capsule.policy.policy import Policy, on_paper
 from capsule.policy.resolve import definition_of, resolve
 from capsule.policy.schema import POLICY_SCHEMA
@@ -24,19 +25,17 @@ from capsule.policy.visible import visible_entries
 __all__ = [
     "POLICY_SCHEMA",
     "Explanation",
+    "InOrder",
     "Layer",
     "OnPaper",
     "Policy",
-    "Remark",
     "advance",
     "check_policy",
     "decide",
     "definition_of",
     "explain",
     "floor_document",
-    "lexical",
     "on_paper",
-    "path_problem",
     "resolve",
     "resolve_and_decide",
     "search_path",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from capsule.calls import SandboxGrant, ToolDefinition
 from capsule.canon import Json
+from capsule.documents import suggest
 from capsule.policy.commands import CommandConstraint
 from capsule.policy.paths import PathConstraint
 from capsule.policy.policy import Policy
@@ -15,6 +17,15 @@ from capsule.policy.urls import UrlConstraint
 
 _EVERYTHING = frozenset({"/**", "**", "~/**", "./**"})
 _BROAD = frozenset({"/**", "~/**"})
+# Programs whose whole purpose is to run what they are given.
+_RUN_ANYTHING = frozenset(
+    {
+        *("ash", "bash", "busybox", "dash", "fish", "ksh", "sh", "zsh"),
+        *("awk", "bun", "deno", "gawk", "node", "perl", "php", "python", "python3", "ruby"),
+        *("doas", "env", "find", "make", "npx", "nsenter", "parallel", "setsid", "ssh", "sudo"),
+        *("timeout", "watch", "xargs"),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +40,7 @@ class Remark:
 
 def check_policy(policy: Policy) -> list[Remark]:
     rules = policy.rules
-    remarks = [remark for rule in rules.rules for remark in _of_rule(rule)]
+    remarks = [remark for rule in rules.rules for remark in _of_rule(rule, policy.definitions)]
     remarks += _unreachable_limits(rules)
     if not any(rule.action in (Action.ALLOW, Action.ASK) for rule in rules.rules):
         message = "it denies everything: it has no allow and no ask rule, and default_action counts only beside one"
@@ -40,9 +51,17 @@ def check_policy(policy: Policy) -> list[Remark]:
     return remarks
 
 
-def _of_rule(rule: Rule) -> Iterator[Remark]:
+def _of_rule(rule: Rule, definitions: Mapping[str, ToolDefinition]) -> Iterator[Remark]:
     if not rule.tools:
         yield Remark(level="note", rule=rule.id, message="an empty list of tools matches nothing")
+    for tool in rule.tools:
+        if not any(tool.matches(name) for name in definitions):
+            near = suggest(tool.text, definitions)
+            meant = f"; did you mean {near}?" if near else "; `capsule tools list` shows what there is"
+            message = f"no tool is called {tool.text}{meant}"
+            yield Remark(level="danger" if near else "note", rule=rule.id, message=message)
+    if rule.limits.sandbox is not None:
+        yield from _of_sandbox(rule, rule.limits.sandbox)
     if rule.redact == "off":
         message = "redact: off writes secrets into the journal and hands them to the caller"
         yield Remark(level="danger", rule=rule.id, message=message)
@@ -64,12 +83,15 @@ def _of_paths(rule: Rule, paths: PathConstraint) -> Iterator[Remark]:
     if rule.action in (Action.DENY, Action.LIMIT):
         return
     for pattern in paths.patterns:
-        if pattern.text in _BROAD:
+        if pattern.text in _BROAD or _begins_wild(pattern.text):
             message = f"{pattern.text} grants more than any one job needs; name the directories"
             yield Remark(level="danger", rule=rule.id, message=message)
         if paths.hidden and pattern.text in _EVERYTHING:
             message = f"hidden: allow on {pattern.text} reaches .env, .ssh and the like"
             yield Remark(level="danger", rule=rule.id, message=message)
+    if paths.protected and any(pattern.is_literal for pattern in paths.patterns):
+        message = "protected: allow lets a repository, credentials or a shell's start-up files be changed"
+        yield Remark(level="danger", rule=rule.id, message=message)
     if paths.protected and not any(pattern.is_literal for pattern in paths.patterns):
         message = "protected: allow has no effect: no pattern of the rule is without wildcards"
         yield Remark(level="note", rule=rule.id, message=message)
@@ -80,15 +102,41 @@ def _of_urls(rule: Rule, urls: UrlConstraint) -> Iterator[Remark]:
     if rule.action in (Action.ALLOW, Action.ASK) and every_host:
         message = "it allows every public host, and so any leak to one of them"
         yield Remark(level="danger", rule=rule.id, message=message)
+    if urls.private_networks:
+        message = "private_networks: allow reaches services that trust whoever reaches them, a cloud's metadata too"
+        yield Remark(level="danger", rule=rule.id, message=message)
 
 
 def _of_commands(rule: Rule, commands: CommandConstraint) -> Iterator[Remark]:
+    if rule.action in (Action.ALLOW, Action.ASK):
+        named = {pattern.first.rpartition("/")[2] for pattern in commands.patterns or ()}
+        for name in sorted(named & _RUN_ANYTHING):
+            message = f"{name} runs other programs, so this allows any command that the jail lets run"
+            yield Remark(level="danger", rule=rule.id, message=message)
+        if "*" in named:
+            yield Remark(level="danger", rule=rule.id, message="it allows every program there is")
     if rule.action is Action.DENY:
         message = "a deny of commands is a seat belt: most can be spelled another way; what contains is the jail"
         yield Remark(level="note", rule=rule.id, message=message)
     if commands.deny_tokens:
         message = "deny_tokens is a seat belt, not a control"
         yield Remark(level="note", rule=rule.id, message=message)
+
+
+def _of_sandbox(rule: Rule, sandbox: SandboxGrant) -> Iterator[Remark]:
+    for key, paths in (("read", sandbox.read), ("write", sandbox.write)):
+        for path in paths:
+            if path.rstrip("/") in ("", "~", "/home", "/etc", "/root"):
+                message = f"sandbox.{key}: {path} holds more than any one command needs"
+                yield Remark(level="danger", rule=rule.id, message=message)
+    if sandbox.network and sandbox.read:
+        message = "a command that reads files and has the network can send them anywhere"
+        yield Remark(level="danger", rule=rule.id, message=message)
+
+
+def _begins_wild(pattern: str) -> bool:
+    """`/*/…` and `/**/…` hang from the root and name no directory."""
+    return pattern.startswith(("/*", "/{", "/?", "/["))
 
 
 def _unreachable_limits(policy: PolicyRules) -> Iterator[Remark]:
@@ -100,12 +148,16 @@ def _unreachable_limits(policy: PolicyRules) -> Iterator[Remark]:
         for other in always:
             if other is rule or not _names_as_much(other, rule):
                 continue
-            for limit in ("max_bytes", "timeout_ms", "max_output_bytes", "max_calls"):
+            for limit in ("max_bytes", "timeout_ms", "max_output_bytes", "max_calls", "per_minute"):
                 mine, theirs = getattr(rule.limits, limit), getattr(other.limits, limit)
                 if mine is not None and theirs is not None and theirs < mine:
-                    name = limit.removesuffix("_ms")
+                    name = "rate_limit" if limit == "per_minute" else limit.removesuffix("_ms")
                     message = f"its {name} is never reached: {other.id} holds a smaller one for every call"
                     yield Remark(level="note", rule=rule.id, message=message)
+        most = policy.limits.calls
+        if most is not None and rule.limits.max_calls is not None and most < rule.limits.max_calls:
+            message = f"its max_calls is never reached: limits.calls lets {most} calls through in all"
+            yield Remark(level="note", rule=rule.id, message=message)
 
 
 def _names_as_much(wide: Rule, narrow: Rule) -> bool:

@@ -65,6 +65,7 @@ class CommandPattern:
 
     text: str
     deny: bool
+    first: str
     program: _Program
     arguments: tuple[Literal | Wild, ...]
     open_ended: bool
@@ -86,6 +87,7 @@ class CommandPattern:
         return cls(
             text=text,
             deny=deny,
+            first=tokens[0],
             program=_Program.parse(tokens[0]),
             arguments=tuple(star_text(token, question=True) for token in tokens[1:]),
             open_ended=open_ended or deny,

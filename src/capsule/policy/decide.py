@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 
 from capsule.calls import ConcreteCall, Decision, Effect, LayerState, RunState
 from capsule.errors import ToolError
-from capsule.policy.advice import advice, unmatched_reason
+from capsule.policy.advice import unmatched_reason
 from capsule.policy.counters import MINUTE_MS, within_a_minute
+from capsule.policy.edits import smallest_edit
 from capsule.policy.grants import NO_TERMS, Terms, grant_of, limit_rules, meet, terms_of
 from capsule.policy.layer import Layer
 from capsule.policy.matching import Matches, bare_failures, code_of
@@ -40,18 +41,34 @@ class Opinion:
 
 
 def decide(layers: Sequence[Layer], call: ConcreteCall, state: RunState) -> Decision:
-    """The whole answer; `state` has one `LayerState` for each layer."""
-    return resolve_and_decide(layers, lambda: call, state)[1]
+    """The whole answer but for advice; `state` has one `LayerState` for each layer."""
+    return _answer(layers, lambda: call, state, advise=False)[1]
+
+
+def _advised(layers: Sequence[Layer], call: ConcreteCall, decision: Decision) -> Decision:
+    """With the smallest edit that would allow the call, where the decision does not say what to do already."""
+    if decision.effect is not Effect.DENY or decision.suggestion is not None or call.marker:
+        return decision
+    edits = (smallest_edit(layer, call) for layer in layers)
+    return replace(decision, suggestion=next((edit for edit in edits if edit is not None), None))
 
 
 def resolve_and_decide(
     layers: Sequence[Layer], resolve: Callable[[], ConcreteCall], state: RunState
 ) -> tuple[ConcreteCall | None, Decision]:
-    """Whatever goes wrong while the world is looked at or inside a policy denies; ToolError: the call is not valid."""
+    """The answer with the edit that would allow; ToolError: the call is not valid, and reaches no policy."""
+    return _answer(layers, resolve, state, advise=True)
+
+
+def _answer(
+    layers: Sequence[Layer], resolve: Callable[[], ConcreteCall], state: RunState, *, advise: bool
+) -> tuple[ConcreteCall | None, Decision]:
+    """Whatever goes wrong while the world is looked at, or inside a policy, denies."""
     concrete: ConcreteCall | None = None
     try:
         concrete = resolve()
-        return concrete, _decide(layers, concrete, state)
+        decision = _decide(layers, concrete, state)
+        return concrete, _advised(layers, concrete, decision) if advise else decision
     except ToolError:
         raise
     except Exception as error:  # noqa: BLE001 - an exception anywhere inside is a deny
@@ -149,7 +166,7 @@ def _broken(layer: Layer, call: ConcreteCall) -> Opinion | None:
     """A value that names nothing anywhere."""
     for code, values in ((1001, call.paths), (1002, call.urls), (1003, call.commands)):
         if any(value.problem is not None for value in values):
-            return Opinion(effect=Effect.DENY, code=code, reason=unmatched_reason(call, code, layer.places))
+            return Opinion(effect=Effect.DENY, code=code, reason=unmatched_reason(call, code, layer))
     return None
 
 
@@ -193,8 +210,7 @@ def _unmatched(layer: Layer, call: ConcreteCall, granting: Matches) -> Opinion |
     return Opinion(
         effect=Effect.DENY,
         code=code,
-        reason=unmatched_reason(call, code, layer.places),
-        suggestion=advice(layer, call, code),
+        reason=unmatched_reason(call, code, layer),
     )
 
 

@@ -10,7 +10,7 @@ from capsule.calls import Redact, Source, ToolDefinition
 from capsule.canon import Json, digest_of
 from capsule.documents import Document, check
 from capsule.policy.constraints import RuleReader, duration
-from capsule.policy.paths import PathPattern
+from capsule.policy.paths import PathConstraint, PathPattern
 from capsule.policy.rules import (
     DEFAULT_SEARCH,
     Action,
@@ -24,6 +24,7 @@ from capsule.policy.rules import (
 from capsule.policy.schema import POLICY_SCHEMA
 from capsule.policy.tool_names import ToolName
 
+MAX_EXPANSIONS = 50_000  # of all brace lists of a policy: ten thousand rules with five patterns each
 _ID_DIGITS = 4
 _ID_DIGITS_WHEN_TAKEN = 16
 
@@ -60,9 +61,20 @@ def _rules(document: Document, raw: Mapping[str, Json], definitions: Mapping[str
     first: dict[str, int] = {}
     for index, rule_id in enumerate(ids):
         first.setdefault(rule_id, index)
-    return tuple(
-        _rule(document, written[index], rule_id, ("rules", index), definitions) for rule_id, index in first.items()
-    )
+    rules: list[Rule] = []
+    expansions = 0
+    for rule_id, index in first.items():
+        rules.append(_rule(document, written[index], rule_id, ("rules", index), definitions))
+        expansions += _expansions(rules[-1])
+        if expansions > MAX_EXPANSIONS:
+            message = f"rules[{index}]: the lists of the patterns up to here make more than {MAX_EXPANSIONS} patterns"
+            raise document.error(("rules", index), message, hint="write fewer lists into one pattern")
+    return tuple(rules)
+
+
+def _expansions(rule: Rule) -> int:
+    paths = [each for _, each in (*rule.grants, *rule.bars) if isinstance(each, PathConstraint)]
+    return sum(len(pattern.expansions) for constraint in paths for pattern in constraint.patterns)
 
 
 def _ids(document: Document, rules: Sequence[Mapping[str, Json]]) -> list[str]:

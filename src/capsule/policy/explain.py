@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from capsule.calls import ConcreteCall, Decision, RunState, World
+from capsule.calls import ConcreteCall, Decision, Effect, RunState
 from capsule.canon import Json
 from capsule.policy.advice import cut
-from capsule.policy.decide import decide
+from capsule.policy.decide import resolve_and_decide
 from capsule.policy.layer import Layer
-from capsule.policy.rules import Action, Constraint, Rule, Selector
-from capsule.policy.selectors import About, needs_cover, selector_index
-from capsule.policy.values import ValueConstraint
+from capsule.policy.matching import RuleIndex
+from capsule.policy.rules import Action, Rule, Selector
+from capsule.policy.selectors import constraint_holds, needs_cover
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,19 +29,58 @@ class RuleStory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LimitSource:
+    """A limit that holds for the call, and where it came from."""
+
+    name: str
+    value: str
+    rule: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
     decision: Decision
     stories: tuple[RuleStory, ...]
+    limits: tuple[LimitSource, ...]
 
     def as_json(self) -> dict[str, Json]:
         decision = self.decision.as_json()
-        limits: dict[str, Json] = dict(self.decision.limit_rules)
+        limits: dict[str, Json] = {limit.name: limit.rule for limit in self.limits}
         return {**decision, "limits": limits, "rules": [story.as_json() for story in self.stories]}
 
 
 def explain(layers: Sequence[Layer], call: ConcreteCall, state: RunState) -> Explanation:
     stories = tuple(_story(layer, rule, call, tainted=state.tainted) for layer in layers for rule in layer.rules.rules)
-    return Explanation(decision=decide(layers, call, state), stories=stories)
+    decision = resolve_and_decide(layers, lambda: call, state)[1]
+    limits = (*_granted_limits(decision), *_counted_limits(layers, decision))
+    return Explanation(decision=decision, stories=stories, limits=limits)
+
+
+def _granted_limits(decision: Decision) -> Iterator[LimitSource]:
+    if decision.grant is None:
+        return
+    limits = decision.grant.limits
+    values = {
+        "max_bytes": f"{limits.max_bytes} bytes",
+        "timeout": f"{limits.timeout_ms} ms",
+        "max_output_bytes": f"{limits.max_output_bytes} bytes",
+    }
+    for name, rule in decision.limit_rules.items():
+        yield LimitSource(name=name, value=values[name], rule=rule)
+
+
+def _counted_limits(layers: Sequence[Layer], decision: Decision) -> Iterator[LimitSource]:
+    """The smallest of each kind; each rule counts for itself, so others may be used up before it."""
+    rules = [rule for number, name in decision.counted for rule in layers[number].rules.rules if rule.id == name]
+    most = [(rule.limits.max_calls, rule.id) for rule in rules if rule.limits.max_calls is not None]
+    rates = [(rule.limits.per_minute, rule.id) for rule in rules if rule.limits.per_minute is not None]
+    calls = [(layer.rules.limits.calls, "limits.calls") for layer in layers if layer.rules.limits.calls is not None]
+    if decision.effect is not Effect.DENY and (most or calls):
+        count, rule_id = min([*most, *calls])
+        yield LimitSource(name="max_calls", value=f"{count} in one run", rule=rule_id)
+    if rates:
+        count, rule_id = min(rates)
+        yield LimitSource(name="rate_limit", value=f"{count} a minute", rule=rule_id)
 
 
 def _story(layer: Layer, rule: Rule, call: ConcreteCall, *, tainted: bool) -> RuleStory:
@@ -68,8 +107,9 @@ def _mismatch(layer: Layer, rule: Rule, call: ConcreteCall) -> str:
     as_bars = rule.action in (Action.DENY, Action.LIMIT)
     constraints = rule.bars if as_bars else rule.grants
     for selector, constraint in constraints:
-        if not _holds(selector, constraint, call, layer.world, as_bars=as_bars):
-            return f"{selector.name}: {_values(selector, call)} is not covered"
+        if not constraint_holds(selector, constraint, call, layer.world, as_bars=as_bars):
+            floor = "" if as_bars else _floor(layer, rule, call)
+            return f"{selector.name}: {_values(selector, call)} is not covered{floor}"
     uncovered = [
         argument
         for argument, guard in needs_cover(call)
@@ -78,12 +118,11 @@ def _mismatch(layer: Layer, rule: Rule, call: ConcreteCall) -> str:
     return f"it says nothing of {', '.join(uncovered)}" if uncovered else "its constraints do not hold together"
 
 
-def _holds(selector: Selector, constraint: Constraint, call: ConcreteCall, world: World, *, as_bars: bool) -> bool:
-    if isinstance(constraint, ValueConstraint):
-        value = call.args.get(selector.name)
-        return value is not None and constraint.mismatch(value) is None
-    about = About.of(selector, call.definition)
-    return bool(selector_index(about, [(0, constraint)], world, as_bars=as_bars).match(call)[0])
+def _floor(layer: Layer, rule: Rule, call: ConcreteCall) -> str:
+    """The pattern fits, and something that holds for every rule does not."""
+    alone = RuleIndex([rule], call.definition, layer.world, as_bars=False)
+    found = [held[1] for path in call.paths if (held := alone.held_back(call, path)) is not None]
+    return f": {found[0]}" if found else ""
 
 
 def _values(selector: Selector, call: ConcreteCall) -> str:

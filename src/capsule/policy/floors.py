@@ -183,6 +183,14 @@ def writable(path: ConcretePath, pattern: BoundPattern, constraint: PathConstrai
     return all(_spells_listed(pattern, names, folded=folded) for names, folded in _forms(path))
 
 
+def held_back(path: ConcretePath, pattern: BoundPattern, constraint: PathConstraint, *, hangs: bool) -> str:
+    """Why a pattern that would cover a path does not grant it: the floor in words."""
+    if not constraint.hidden and not pattern.matches(path.real, hidden=False, hangs=hangs):
+        return "a name that begins with a dot must be spelled, or the rule say `hidden: allow`"
+    later = next((found for names, folded in _forms(path) if (found := runs_later(names, folded=folded))), None)
+    return f"{later} is run by the host later: only a pattern that spells it covers it"
+
+
 def _forms(path: ConcretePath) -> Iterator[tuple[Components, bool]]:
     """The path as it is and as it was written, each folded too where the volume does not tell cases apart."""
     for names in (path.real,) if path.real == path.written else (path.real, path.written):

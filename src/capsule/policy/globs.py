@@ -24,6 +24,7 @@ from capsule.policy.segments import (
 
 MAX_EXPANSIONS = 256  # a brace list multiplies; the policy language promises this bound
 MAX_LENGTH = 4096  # PATH_MAX of Linux: a longer pattern can match no path
+MAX_DOUBLE_STARS = 16  # each is a place where a walk may stay, for every name of every path
 MAX_NESTING = 16  # lists in lists: 256 expansions never need more, and reading recurses
 
 Units: TypeAlias = tuple[Unit, ...]
@@ -98,6 +99,8 @@ def expansion(units: Units, *, tilde: bool = True) -> Expansion:
             raise ValueError("'..' in a pattern: name the directory itself")
         if part not in (Literal(text=""), Literal(text=".")):
             parts.append(part)
+    if sum(isinstance(part, DoubleStar) for part in parts) > MAX_DOUBLE_STARS:
+        raise ValueError(f"more than {MAX_DOUBLE_STARS} '**' in one pattern")
     anchor = _anchor(names, tilde=tilde)
     return Expansion(
         anchor=anchor,

@@ -10,6 +10,8 @@ from capsule.policy.matching import RuleIndex
 from capsule.policy.paths import is_within
 from capsule.policy.rules import Action, PolicyRules, Rule
 
+_NEAREST = 20  # rules; a suggestion must not cost more than the decision that it follows
+
 
 def search_path(layers: Sequence[Layer]) -> tuple[str, ...]:
     """Where bare program names are found: only where every layer looks for them."""
@@ -23,7 +25,7 @@ class Book:
 
     grants: RuleIndex
     bars: RuleIndex
-    nearest: Rule | None  # the first allow rule, by id: where a suggestion would add a pattern
+    nearest: tuple[Rule, ...]  # the first allow rules, by id: where a suggestion may add a pattern
 
 
 class Layer:
@@ -54,7 +56,7 @@ class Layer:
         barring = [rule for rule in rules if rule.action is not Action.ALLOW]
         allowing = [rule for rule in granting if rule.action is Action.ALLOW]
         return Book(
-            nearest=min(allowing, key=lambda rule: rule.id, default=None),
+            nearest=tuple(sorted(allowing, key=lambda rule: rule.id)[:_NEAREST]),
             grants=RuleIndex(granting, definition, self.world, as_bars=False),
             bars=RuleIndex(barring, definition, self.world, as_bars=True),
         )

@@ -12,11 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from capsule.calls import Access, ConcreteCall, ConcretePath, Guard, Places, ToolDefinition, World
+from capsule.calls.builtin import FS_LIST
 from capsule.policy import floors
 from capsule.policy.commands import CommandConstraint
 from capsule.policy.paths import PathConstraint
 from capsule.policy.rules import Constraint, Rule, Selector
-from capsule.policy.selectors import About, needs_cover, selector_index
+from capsule.policy.selectors import About, PathSelector, needs_cover, selector_index
 from capsule.policy.urls import UrlConstraint
 from capsule.policy.values import ValueConstraint
 
@@ -113,6 +114,14 @@ class RuleIndex:
         if matched or not self._rules:
             return Matches(rules=tuple(matched))
         return Matches(rules=(), failed=min(failed, default=1000))
+
+    def held_back(self, call: ConcreteCall, path: ConcretePath) -> tuple[str, str] | None:
+        """The rule whose pattern covers a path that a floor keeps from it, and that floor in words."""
+        hangs = call.tool == FS_LIST.name
+        indexes = [selected for selected in self._selected if isinstance(selected, PathSelector)]
+        found = [held for index in indexes if (held := index.held_back(path, hangs=hangs)) is not None]
+        named = [(self._rules[number].id, why) for number, why in found]
+        return min(named, default=None)
 
     def _covering(self, call: ConcreteCall, candidates: list[int], failed: set[int]) -> list[int]:
         for argument, guard in needs_cover(call):

@@ -10,7 +10,7 @@ from capsule.calls import BUILTIN, ConcreteCall, Decision, LayerState, RunState,
 from capsule.canon import Json
 from capsule.documents import Document, load_file, load_text
 from capsule.errors import PlanError
-from capsule.policy.decide import decide
+from capsule.policy.decide import resolve_and_decide
 from capsule.policy.document import read_policy
 from capsule.policy.layer import Layer
 from capsule.policy.paper import PAPER_PLACES, OnPaper, lexical
@@ -78,7 +78,7 @@ class Policy:
         """
         world = on_paper(workdir)
         state = RunState(tainted=tainted, layers=(LayerState(),))
-        return decide((self.bind(world),), self.concrete(call, world), state)
+        return resolve_and_decide((self.bind(world),), lambda: self.concrete(call, world), state)[1]
 
     def concrete(self, call: ToolCall, world: World) -> ConcreteCall:
         """ToolError 2001 or 2002 for what never reaches a policy."""

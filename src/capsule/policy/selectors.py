@@ -11,20 +11,20 @@ from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
 from capsule.calls import Access, ConcreteCall, ConcretePath, Guard, ToolDefinition, World
+from capsule.calls.builtin import FS_LIST
 from capsule.policy import floors
 from capsule.policy.commands import CommandConstraint, CommandIndex
 from capsule.policy.paths import BoundPattern, PathConstraint
 from capsule.policy.rules import Constraint, Selector
 from capsule.policy.trie import PatternIndex
 from capsule.policy.urls import UrlConstraint, UrlIndex
+from capsule.policy.values import ValueConstraint
 
 Numbered: TypeAlias = tuple[int, Constraint]
 """A constraint with the number of its rule."""
 
 Found: TypeAlias = tuple[set[int], int | None]
 """The rules whose constraint holds, and the smallest code of those whose constraint does not."""
-
-_LISTING = "fs.list"
 
 
 def needs_cover(call: ConcreteCall) -> tuple[tuple[str, Guard], ...]:
@@ -93,11 +93,21 @@ class PathSelector:
 
     def match(self, call: ConcreteCall) -> Found:
         values = [path for path in call.paths if path.argument in self._arguments]
-        listing = call.tool == _LISTING
+        listing = call.tool == FS_LIST.name
         if self._as_bars:
             return _bars_any([self._bars(path, hangs=listing) for path in values])
         granted = [self._grants(path, hangs=listing) for path in values]
         return _grants_all(granted, self._rules, 1001, absent_will_do=_absent_will_do(self._about, call))
+
+    def held_back(self, path: ConcretePath, *, hangs: bool) -> tuple[int, str] | None:
+        """The first rule with a pattern that covers the path but for a floor, and that floor in words."""
+        if path.argument not in self._arguments:
+            return None
+        covering = self._any_dot.matches(path.real, hangs=hangs) | self._spelled_dot.matches(path.real, hangs=hangs)
+        found = sorted((self._entries[number] for number in covering), key=lambda entry: entry.rule)
+        if not found:
+            return None
+        return found[0].rule, floors.held_back(path, found[0].pattern, found[0].constraint, hangs=hangs)
 
     def _bars(self, path: ConcretePath, *, hangs: bool) -> set[int]:
         found: set[int] = set()
@@ -181,6 +191,17 @@ def _grants_all(found: Sequence[set[int]], rules: set[int], code: int, *, absent
 def _absent_will_do(about: About, call: ConcreteCall) -> bool:
     """A rule for several tools may hold guard keys that only some of them have arguments for."""
     return about.is_guard_key and bool(needs_cover(call))
+
+
+def constraint_holds(
+    selector: Selector, constraint: Constraint, call: ConcreteCall, world: World, *, as_bars: bool
+) -> bool:
+    """One constraint of one rule alone."""
+    if isinstance(constraint, ValueConstraint):
+        value = call.args.get(selector.name)
+        return value is not None and constraint.mismatch(value) is None
+    about = About.of(selector, call.definition)
+    return bool(selector_index(about, [(0, constraint)], world, as_bars=as_bars).match(call)[0])
 
 
 def selector_index(about: About, constraints: Sequence[Numbered], world: World, *, as_bars: bool) -> SelectorIndex:

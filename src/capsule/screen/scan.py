@@ -13,6 +13,8 @@ import re2
 from capsule.screen.exact import Exact
 from capsule.screen.rule import ScreenRule
 
+MAX_HITS = 10_000  # of one rule in one text; what follows is masked as a whole: so many secrets are no text any more
+
 
 class Hit(NamedTuple):
     start: int
@@ -58,9 +60,14 @@ def _union(one: Hit, other: Hit) -> Hit:
 def _matches(data: bytes, rule: ScreenRule) -> Iterator[Hit]:
     pattern = compiled(rule.pattern)
     group = 1 if pattern.groups else 0
+    left = MAX_HITS
     for match in pattern.finditer(data):
         start, end = match.span(group)
         if start < end and _is_real(data[start:end], rule):
+            if not left:
+                yield Hit(start, len(data), rule)
+                return
+            left -= 1
             yield Hit(start, end, rule)
 
 
