@@ -12,7 +12,7 @@ def words(text: str) -> list[str]:
 
 
 NAMES = words("docs docs src src a a b.md out notes.md")
-RARE = words(".env .git .hid Makefile .vscode x.pth secrets venv pack policy.yaml .bashrc")
+RARE = words(".env .git .hid Makefile .vscode x.pth secrets venv pack policy.yaml .bashrc .circleci")
 GLOBS = {  # and what each may stand for in a call
     "*": NAMES,
     "*.md": ["b.md", "notes.md", "a"],
@@ -29,11 +29,13 @@ GLOBS = {  # and what each may stand for in a call
     "x.*": ["x.pth", "x.md"],
 }
 ELSEWHERE = words("""~/notes.md ~/docs/a ~/.ssh/config ~/.bashrc ~/.capsule/key ~/.capsule/packs /etc/hosts
-    /workdir-evil/a /home/user /home/user/docs ~/.capsule/runs.db . .. docs/../a""")
+    /workdir-evil/a /home/user /home/user/docs ~/.capsule/runs.db . .. docs/../a
+    ~/.config/fish/a /etc/profile.d/a ~/.circleci/a""")
 SPELLED = words("""./Makefile ./src/Makefile ./*/Makefile **/Makefile ./.vscode/a ./.vscode/* ./venv/** ./x.pth ./*.pth
     ./.github/workflows/a ./package.json ./{Makefile,a}""")
 GUARDED = words("""./.git/config ./.git/Makefile ~/.ssh/config ~/.bashrc ./policy.yaml ./src/pack/a ~/.capsule/packs
-    ./.git ~/.capsule/key ./a ./.vscode/.git""")
+    ./.git ~/.capsule/key ./a ./.vscode/.git
+    ~/.config/fish/a /etc/profile.d/a""")
 HOSTS = words("""example.com example.com api.example.com a.api.example.com other.org evilexample.com 8.8.8.8 10.0.0.1
     127.0.0.1 [::1]""")
 DOMAINS = words("""example.com api.example.com *.example.com API.Example.com other.org *.api.example.com 8.8.8.8

@@ -1,202 +1,287 @@
 """What SPEC §3 says about one call, as plainly as it can be said: every rule is asked every time, order means nothing.
 
-Documents are valid and their rules have ids, calls are concrete; nothing here looks at the world.
+`deny` means: as a deny (or a limit, or the strict half of an ask) matches; else as an allow does. Rules that let a call
+through are `granting`; asks and limits that only match as a deny does are `strict`.
 """
 
-from __future__ import annotations
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from glob import escape
+from itertools import product
+from math import inf
+from pathlib import PurePosixPath
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, urlsplit
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from capsule.calls import Access, ConcreteCall, ConcretePath, ConcreteUrl, Effect, Guard, LayerState, Places, RuleCount
+from capsule.documents import schema, units
+from capsule.policy.floors import floor_document  # pure data: the lists that `capsule schema floor` prints
+from reference.concrete import absolute
 
-from capsule.calls import Components, ConcreteCall, Effect, Guard, LayerState, Limits, Places, SandboxGrant
-from reference import bounds, matching
-from reference.matching import Data
-
-FILES, URLS, COMMANDS = (Guard.READ_PATH, Guard.WRITE_PATH), (Guard.URL,), (Guard.COMMAND,)
-GUARD_KEYS = {"paths": FILES, "read_paths": FILES[:1], "write_paths": FILES[1:], "urls": URLS, "commands": COMMANDS}
-CODES: Mapping[Any, int] = dict.fromkeys(FILES, 1001) | dict.fromkeys(URLS, 1002) | dict.fromkeys(COMMANDS, 1003)
+FLOORS: Any = floor_document()
+NEVER, LATER = FLOORS["never_written"], FLOORS["runs_later"]
+PROTECTED = [f"**/{name}" for name in NEVER["names"] + NEVER["trees"]] + [place[1:] for place in NEVER["system"]]
+GUARD_KEYS = ("paths", "read_paths", "write_paths", "urls", "commands")  # each for the guards that end so
 LIMITS = ("max_bytes", "max_calls", "rate_limit", "timeout", "max_output_bytes", "sandbox")
-EFFECTS, REDACT = (Effect.ALLOW, Effect.ASK, Effect.DENY), ("off", "secrets", "personal")  # the strictest last
-LEVELS = ("any", None, "seatbelt", "landlock", "namespaces")
+CODES: Any = {Guard.READ_PATH: 1001, Guard.WRITE_PATH: 1001, Guard.URL: 1002, Guard.COMMAND: 1003}
+EFFECTS, REDACT = (Effect.DENY, Effect.ASK, Effect.ALLOW), ("personal", "secrets", "off")  # the strictest first
+LEVELS = ("namespaces", "landlock", "seatbelt", None, "any")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Verdict(NamedTuple):
     effect: Effect
-    code: int | None = None
-    rule: str | None = None
-    limits: Limits | None = None  # from here on: what an allow or an ask grants
-    paths: tuple[tuple[str, Components, bool], ...] = ()  # argument, real path, runs later
-    hosts: tuple[tuple[str, str, int], ...] = ()  # argument, host, port
-    secrets: tuple[str, ...] = ()
-    redact: str = "secrets"
-    level: str | None = None
-    sandbox: SandboxGrant = field(default_factory=SandboxGrant)  # absolute paths, sorted, none beneath another
+    code: int | None
+    rule: str | None
+    grant: Any = None  # what an allow or an ask grants, by name
 
 
-def code_of(argument: str, call: ConcreteCall) -> int:
-    return CODES.get(call.definition.guards.get(argument), 1009)
-
-
-def check(argument: str, want: Any, call: ConcreteCall, places: Places, *, deny: bool) -> int | None:
-    """The code of a constraint that does not hold; of several values an allow needs all, a deny any."""
-    guard, some, code = call.definition.guards.get(argument), any if deny else all, code_of(argument, call)
-    if call.args.get(argument) is None:
-        return code
-    if guard in FILES:
-        paths, listing = [path for path in call.paths if path.argument == argument], call.tool == "fs.list"
-        good = some(matching.path_holds(want, path, places, deny=deny, listing=listing) for path in paths)
-    elif guard is Guard.URL:
-        good = some(matching.url_holds(want, url, deny=deny) for url in call.urls if url.argument == argument)
-    elif guard is Guard.COMMAND:
-        [command] = [command for command in call.commands if command.argument == argument]
-        known = matching.patterns(want) + [[name, "**"] for name in want.get("executables", [])]
-        good = any(matching.command_holds(pattern, command, places, deny=deny) for pattern in known)
-        belt = any(matching.token(bad, word) for word in command.argv for bad in want.get("deny_tokens", []))
-        good, code = (False, 1004) if good and belt and not deny else (good, code)
-    else:
-        good = matching.valid(want, call.args[argument])
-    return None if good else code
-
-
-def keys(rule: Data, call: ConcreteCall) -> Iterator[tuple[list[str], Any]]:
-    """Each argument key of a rule: the arguments of the call that it stands for, and what it wants of them."""
-    for key, want in rule.get("constraints", {}).items():
-        guarded = call.definition.guards.items()
-        if key in GUARD_KEYS:
-            yield [name for name, guard in guarded if guard in GUARD_KEYS[key] and name in call.args], want
-        elif key not in LIMITS:
-            yield [key.removeprefix("args.")], want
-
-
-def needed(call: ConcreteCall) -> Iterator[str]:
-    """The guarded arguments that an allow has to cover."""
-    for name, guard in call.definition.guards.items():
-        value: Any = call.args.get(name)
-        if guard is Guard.HEADERS:
-            value = {header.lower() for header in value or ()} & {"authorization", "cookie"}
-        if value:
-            yield name
-
-
-def failures(rule: Data, call: ConcreteCall, places: Places) -> set[int]:
-    """Why a rule does not match as an allow does."""
-    asked = [(name, want) for names, want in keys(rule, call) for name in names]
-    codes = [check(name, want, call, places, deny=False) for name, want in asked]
-    uncovered = {*needed(call)} - {name for name, _ in asked}
-    return {code for code in codes if code} | {code_of(name, call) for name in uncovered}
-
-
-def hits(rule: Data, call: ConcreteCall, places: Places) -> bool:
-    """Whether a rule matches as a deny does."""
-    found = [[check(name, want, call, places, deny=True) for name in names] for names, want in keys(rule, call)]
-    return all(None in codes for codes in found)
-
-
-def applies(rule: Data, call: ConcreteCall, *, tainted: bool) -> bool:
-    when = rule.get("when", {})
-    named = any(matching.token(tool, call.tool) for tool in matching.as_list(rule["tool"]))
-    return named and call.source in when.get("source", [call.source]) and (tainted or "tainted" not in when)
-
-
-def bare_failures(call: ConcreteCall, places: Places) -> set[int]:
-    """What stands against a call that only `default_action: ask` lets through: floors, and what needs a constraint."""
-    floors = {1001 for path in call.paths if not matching.above_floors(path, places)}
-    required: Any = call.definition.args_schema["required"]
-    optional = {code_of(name, call) for name in needed(call) if name not in required}
-    return floors | {1002 for url in call.urls if not url.public} | optional
-
-
-def refuse(found: Sequence[tuple[int, str | None]]) -> Verdict:
-    """The smallest code, and of the rules with it the smallest id."""
-    code, _, rule = min((code, not rule, rule or "") for code, rule in found)
-    return Verdict(effect=Effect.DENY, code=code, rule=rule or None)
-
-
-def denied_by(rule: Data, call: ConcreteCall) -> Verdict:
-    codes = [code_of(name, call) for names, _ in keys(rule, call) for name in names]
-    return refuse([(1008 if "tainted" in rule.get("when", {}) else min(codes, default=1000), rule["id"])])
-
-
-def granted(call: ConcreteCall, places: Places, granting: list[Data], strict: list[Data]) -> Verdict:
-    """What rules that match allow together; an ask in `strict` matches as a deny does and grants nothing of its own."""
-    matched, tool = granting + strict, call.definition
-    asks = [rule for rule in matched if rule["action"] == "ask"]
-    asked = [rule for rule in strict if rule["action"] == "ask"]
-    named = bounds.boxes(granting, places) and bounds.boxes(granting + asked, places)
-    redact = [
-        rule["redact"]
-        for rule in matched
-        if rule.get("redact", "off") != "off" or (rule in granting and "redact" in rule)
-    ]
-    levels = [
-        rule["sandbox_level"]
-        for rule in matched
-        if rule.get("sandbox_level", "any") != "any" or (rule in granting and "sandbox_level" in rule)
-    ]
-    return Verdict(
-        effect=Effect.ASK if asks or not granting else Effect.ALLOW,
-        rule=min((rule["id"] for rule in (asks or granting) if granting), default=None),
-        limits=Limits(
-            timeout_ms=bounds.least(granting, strict, "timeout", tool.timeout_ms)[0],
-            max_bytes=bounds.least(granting, strict, "max_bytes", tool.max_bytes)[0],
-            max_output_bytes=bounds.least(granting, strict, "max_output_bytes", tool.max_output_bytes)[0],
-        ),
-        paths=tuple((path.argument, path.real, matching.runs_later(path) != []) for path in call.paths),
-        hosts=tuple((url.argument, url.host, url.port) for url in call.urls),
-        secrets=tuple(sorted({name for name, _ in bounds.handles(call)})),
-        redact=max(redact, key=REDACT.index, default="secrets"),
-        level=max(levels, key=LEVELS.index, default=None) if call.commands else None,
-        sandbox=bounds.meet(named if call.commands else []),
+def strictest_of(verdicts: Iterable[Verdict]) -> Verdict:
+    """Of layers or of checks: the strictest effect, then the smallest code, then the smallest id that there is."""
+    return min(
+        verdicts,
+        key=lambda it: (EFFECTS.index(it.effect), it.code or 0, not it.rule, it.rule),
+        default=Verdict(Effect.DENY, 1000, None),
     )
 
 
-def decide(
-    document: Data, call: ConcreteCall, state: LayerState, *, now_ms: int, tainted: bool, places: Places
-) -> Verdict:
-    broken: list[tuple[int, str | None]] = [(1001, None) for path in call.paths if path.problem]
-    broken += [(1002, None) for url in call.urls if url.problem]
-    broken += [(1003, None) for command in call.commands if command.problem]
-    if call.marker or broken:
-        return refuse([(1009, None)] if call.marker else broken)
-    rules = [rule for rule in document.get("rules", []) if applies(rule, call, tainted=tainted)]
-    denies = [rule for rule in rules if rule["action"] == "deny" and hits(rule, call, places)]
-    if denies:
-        return denied_by(min(denies, key=lambda rule: str(rule["id"])), call)
-    tried = [(rule, failures(rule, call, places)) for rule in rules if rule["action"] in ("allow", "ask")]
-    granting = [rule for rule, codes in tried if not codes]
-    others = [rule for rule in rules if rule["action"] in ("ask", "limit") and rule not in granting]
-    strict = [rule for rule in others if hits(rule, call, places)]
-    if not granting:
-        asks = document.get("default_action") == "ask" and any(
-            rule["action"] in ("allow", "ask") for rule in document.get("rules", [])
-        )
-        against = bare_failures(call, places) if asks else set().union(*(codes for _, codes in tried)) or {1000}
-        if against:
-            return refuse([(min(against), None)])
-    refused = bounds.refusals(document, call, state, now_ms, granting, granting + strict)
-    return refuse(refused) if refused else granted(call, places, granting, strict)
+def fits(globs: Sequence[str], names: Sequence[str], *, mark: str = "", more: bool = False) -> bool:
+    """Whether globs match names one by one, `**` any number; no wildcard is a `mark` that begins a name."""
+    if not (globs and names):
+        return {*globs} <= {"**"} and (more or not names)
+    (glob, *later), (name, *others) = globs, names
+    if glob == "**" and fits(later, names, mark=mark, more=more):
+        return True
+    if not fnmatchcase(name, glob) or (mark and name.startswith(mark) and not glob.startswith(mark)):
+        return False
+    rest = "" if (mark, glob) == ("-", "--") else mark  # what follows a literal `--` is no option
+    return fits(globs if glob == "**" else later, others, mark=rest, more=more)
 
 
-def decide_layers(documents: Sequence[Data], call: ConcreteCall, states: Sequence[LayerState], **run: Any) -> Verdict:
-    """Each layer alone, then the strictest of everything; `run` is `now_ms`, `tainted` and `places`."""
-    each = [decide(document, call, state, **run) for document, state in zip(documents, states, strict=True)]
-    effect = max((verdict.effect for verdict in each), key=EFFECTS.index, default=Effect.DENY)
-    worst = [verdict for verdict in each if verdict.effect is effect]
-    if effect is Effect.DENY:
-        return refuse([(verdict.code or 1000, verdict.rule) for verdict in worst] or [(1000, None)])
+def split(names: Sequence[str], *, hanging: bool = False) -> list[str]:
+    """The globs of a path; a last `**` is one name at least, unless what it is `hanging` from matches too."""
+    globs = [re.sub(r"\\(.)", lambda found: escape(found[1]), name) for name in names]
+    return [*globs, "*"] if globs[-1:] == ["**"] and not hanging else globs
 
-    def smallest(name: str) -> Any:
-        values = [getattr(verdict.limits, name) for verdict in each]
-        return min((value for value in values if value is not None), default=None)
 
-    return replace(
-        each[0],
-        effect=effect,
-        rule=min((verdict.rule for verdict in worst if verdict.rule), default=None),
-        limits=Limits(**{name: smallest(name) for name in ("timeout_ms", "max_bytes", "max_output_bytes")}),
-        redact=max((verdict.redact for verdict in each), key=REDACT.index),
-        level=max((verdict.level for verdict in each), key=LEVELS.index),
-        sandbox=bounds.meet([verdict.sandbox for verdict in each]),
-    )
+def seen(path: ConcretePath, globs: Sequence[str], *, more: bool = True, below: tuple[str, ...] = ()) -> list[str]:
+    """The last names of the forms in which a deny or a floor sees this: both, folded where the volume folds."""
+    fold, skip = str.lower if path.folded else str, len(below)
+    forms = [form[skip:] if form[:skip] == below else form for form in (path.real, path.written)]
+    return ["".join(form[-1:]) for form in forms if fits([*map(fold, globs)], [*map(fold, form)], more=more)]
+
+
+def runs_later(path: ConcretePath) -> list[str]:
+    """Floor 3: the directories and the names that a pattern has to spell."""
+    trees = [tree for tree in LATER["trees"] if seen(path, ["**", *tree.split("/"), "**", "*"])]
+    names = [name for listed in LATER["names"] for name in seen(path, ["**", listed], more=False)]
+    return trees + names if path.access is Access.WRITE else []
+
+
+def above_floors(path: ConcretePath, places: Places, pattern: str = "", *, protected: bool = False) -> bool:
+    """Floors 2 and 3, for what one pattern lets through; an empty one spells nothing."""
+    if path.access is Access.READ or any(seen(path, tree) for tree in places.unreadable):
+        return not any(seen(path, tree) for tree in places.unreadable)
+    never = [places.capsule_home, *places.unwritable, *(place.split("/") for place in PROTECTED)]
+    wild = [re.search(r"(?<!\\)[*?[]", name) for name in pattern.split("/")]
+    if (any(wild) or not protected) and any(seen(path, globs) for globs in never):
+        return False
+    fold, spelled = str.lower if path.folded else str, re.sub(r"\\(.)", r"\1", f"/{pattern}/")
+    return all(fold(f"/{name}/") in fold(spelled) and not wild[-1] for name in runs_later(path))
+
+
+def url_fits(pattern: str, url: ConcreteUrl, ports: list[int], *, deny: bool) -> bool:
+    parts, glob = urlsplit(pattern), pattern.split("/", 3)[3]
+    hosts = (f".{url.host}", f"*.{parts.hostname}") if deny else (url.host, parts.hostname or "")
+    there = parts.scheme == url.scheme and url.port in ([parts.port] if parts.port else ports)
+    return there and fnmatchcase(*hosts) and fits(split(glob.split("/")), url.path.split("/")[1:])
+
+
+def query_fits(want: Any, url: ConcreteUrl, *, deny: bool) -> bool:
+    """An allow names every parameter that is sent; of a deny each that it names is sent."""
+    wanted = [(name, value) for name, given in want.items() for value in ([given] if isinstance(given, str) else given)]
+    sent = parse_qsl(url.query, keep_blank_values=True)
+    named = [one for one in sent if any(one[0] == name and fnmatchcase(one[1], value) for name, value in wanted)]
+    return {*want} <= {one[0] for one in named} if deny else named == sent
+
+
+def strictest(rules: tuple[list[Any], list[Any]], key: str, rank: Callable[[Any], int], default: int | None) -> Any:
+    """The strictest that rules say under a key, and who says it; only a rule that grants can loosen the default."""
+    granting, strict = ([(rank(rule[key]), rule["id"]) for rule in some if key in rule] for some in rules)
+    return min((granting or ([] if default is None else [(default, "")])) + strict, default=(None, ""))
+
+
+class Case(NamedTuple):
+    document: Any
+    call: ConcreteCall
+    state: LayerState
+    now_ms: int
+    tainted: bool
+    places: Places
+
+    def code_of(self, argument: str) -> int:
+        return int(CODES.get(self.call.definition.guards.get(argument), 1009))
+
+    def path_holds(self, want: Any, path: ConcretePath, *, deny: bool) -> bool:
+        mark, protected = "" if want.get("hidden") == "allow" else ".", {"protected": want.get("protected") == "allow"}
+        parts = [re.split(r"(?<!\\){([^{}]*)}", pattern) for pattern in want["listed"]]  # `{a,b}` is written out
+        lists = [[part.split(",") if at % 2 else [part] for at, part in enumerate(one)] for one in parts]
+        for pattern in ["".join(chosen) for choices in lists for chosen in product(*choices)]:
+            loose, hanging = deny and pattern.startswith("**/"), self.call.tool == "fs.list" or pattern == "**"
+            globs = split(pattern.split("/") if loose else absolute(pattern, self.places), hanging=hanging)
+            below = self.places.workdir if loose else ()
+            spelled = fits(globs, path.real, mark=mark) and above_floors(path, self.places, pattern, **protected)
+            if seen(path, globs, below=below) if deny else spelled:
+                return True
+        return False
+
+    def url_holds(self, want: Any, url: ConcreteUrl, *, deny: bool) -> bool:
+        """Every key that is there has to hold, and an allow has to name the host."""
+        ports, schemes = ([url.port], [url.scheme]) if deny else ([80, 443], ["http", "https"])
+        patterns = [one for one in want["listed"] if url_fits(one, url, want.get("ports", ports), deny=deny)]
+        wide = [f"{url.scheme}://{host}:{url.port}/**" for host in want.get("domains", [])]
+        domains = [one for one in wide if url_fits(one, url, [], deny=deny)]
+        held = [
+            url.scheme in want.get("schemes", schemes),
+            domains or "domains" not in want,
+            patterns if {"pattern", "patterns"} & {*want} else url.port in want.get("ports", ports),
+            "query" not in want or query_fits(want["query"], url, deny=deny),
+        ]
+        spelled = any("*" not in one.split("/")[2] for one in domains + patterns)
+        private = spelled and want.get("private_networks") == "allow"
+        return all(held) and (deny or (domains + patterns != [] and (url.public or private)))
+
+    def command_holds(self, want: Any, command: Any, *, deny: bool) -> bool:
+        name, *words = command.argv
+        paths = ["/".join(("", *form)) for form in (command.invoked, command.program) if form]
+        names = [form.split("/")[-1] for form in (name, *paths)]
+        known = [pattern.split(" ") if isinstance(pattern, str) else pattern for pattern in want["listed"]]
+        for first, *rest in known + [[name, "**"] for name in want.get("executables", [])]:
+            slash, tokens, more = "/" in first, [token for token in rest if token != "**"], deny or "**" in rest
+            wanted, programs = ("/".join(("", *absolute(first, self.places))), paths) if slash else (first, names)
+            programs = programs if deny else programs[: slash == ("/" in name)]  # as it is written
+            program = any(fnmatchcase(form, wanted) for form in programs)
+            if program and fits(tokens, words, mark="" if deny else "-", more=more):
+                return True
+        return False
+
+    def check(self, argument: str, want: Any, *, deny: bool) -> int | None:
+        """The code of a constraint that does not hold; of several values an allow needs all, a deny any."""
+        call, some, code = self.call, any if deny else all, self.code_of(argument)
+        value: Any = call.args.get(argument)
+        if value is None or code == 1009:
+            return code if value is None or schema.problems(value, want) else None
+        want = want | {"listed": [*want.get("patterns", []), *filter(None, [want.get("pattern")])]}
+        holds: Any = {1001: self.path_holds, 1002: self.url_holds, 1003: self.command_holds}[code]
+        values: Any = [*call.paths, *call.urls, *call.commands]
+        if not some(holds(want, one, deny=deny) for one in values if one.argument == argument):
+            return code
+        belt = want.get("deny_tokens", []) if code == 1003 and not deny else []
+        return 1004 if any(fnmatchcase(word, bad) for bad in belt for word in value) else None
+
+    def asked(self, rule: Any) -> list[tuple[list[str], Any]]:
+        """What a rule wants, and of which arguments of the call."""
+        guards = [(name, guard) for name, guard in self.call.definition.guards.items() if name in self.call.args]
+        guarded = {key: [name for name, guard in guards if guard.endswith(key[:-1])] for key in GUARD_KEYS}
+        wants = {key: want for key, want in rule["constraints"].items() if key not in LIMITS}
+        return [(guarded.get(key, [key.removeprefix("args.")]), want) for key, want in wants.items()]
+
+    def failing(self, rule: Any, *, deny: bool) -> set[int]:
+        """The codes of what keeps a rule from matching; under each key of a deny one argument is enough."""
+        found = [(names, {self.check(name, want, deny=deny) for name in names}) for names, want in self.asked(rule)]
+        if deny:
+            return {1000 for _, codes in found if None not in codes}
+        args: Any = self.call.args  # an allow has to cover what is guarded, but of headers only credentials
+        credentials = {header.lower() for header in args.get("headers", ())} & {"authorization", "cookie"}
+        needed = {
+            name for name in self.call.definition.guards if (credentials if name == "headers" else args.get(name))
+        }
+        bare = needed - {name for names, _ in found for name in names}
+        return {code for _, codes in found for code in codes if code} | {self.code_of(name) for name in bare}
+
+    def applies(self, rule: Any) -> bool:
+        tools, sources = rule["tool"], rule["when"].get("source", [self.call.source])
+        named = any(fnmatchcase(self.call.tool, tool) for tool in ([tools] if isinstance(tools, str) else tools))
+        return named and self.call.source in sources and (self.tainted or "tainted" not in rule["when"])
+
+    def secrets(self, granting: list[Any]) -> Iterator[str]:
+        """The secrets that a call uses; a handle that does not resolve has no name."""
+        source, unsure = self.call.source, self.call.source in ("agent", "chat", "mcp")
+        rules = [rule for rule in granting if not unsure or source in rule["when"].get("source", [])]
+        for argument, value in self.call.args.items():
+            for key, item in value.items() if isinstance(value, Mapping) else [("", value)]:
+                known = [one for one in rules if argument != "headers" or key in one["headers"].get("properties", {})]
+                name = str(item).removeprefix("secret:") if argument in ("headers", "env", "stdin") else ""
+                if re.search(r"secret:[A-Za-z_]", f"{key} {item}"):
+                    yield name if any(name in one["secrets"] for one in known) else ""
+
+    def refusals(self, granting: list[Any], strict: list[Any]) -> Iterator[tuple[int, str | None]]:
+        """What is too large, used up, or a secret that does not resolve."""
+        cap, by = strictest((granting, strict), "max_bytes", units.size, self.call.definition.max_bytes)
+        if cap is not None and (self.call.payload_bytes or 0) > cap:
+            yield 1005, by or None
+        for rule in granting + strict:
+            count, rate = self.state.rules.get(rule["id"], RuleCount()), rule.get("rate_limit", {})
+            recent = [at for at in count.recent_ms if self.now_ms - at < 60_000]
+            if count.total >= rule.get("max_calls", inf) or len(recent) >= rate.get("requests_per_minute", inf):
+                yield 1006, rule["id"]
+        if self.state.calls >= self.document.get("limits", {}).get("calls", inf):
+            yield 1006, None
+        yield from ((1009, None) for name in self.secrets(granting) if not name)
+
+    def sandbox(self, granting: list[Any], strict: list[Any]) -> Any:
+        """What every sandbox grants: of trees those in a tree of each, without those in another one."""
+        boxes = [rule["sandbox"] for rule in granting + strict if rule["action"] != "limit" and "sandbox" in rule]
+        boxes = boxes if any("sandbox" in rule for rule in granting) else [{}]
+        found: dict[str, Any] = {key: all(box.get(key) == "allow" for box in boxes) for key in ("network", "protected")}
+        for key in ("read", "write"):
+            each = [{PurePosixPath("/", *absolute(tree, self.places)) for tree in box.get(key, [])} for box in boxes]
+            shared = {tree for one in each for tree in one if all({tree, *tree.parents} & other for other in each)}
+            found[key] = tuple(sorted(str(tree) for tree in shared if not {*tree.parents} & shared))
+        return found if self.call.commands else None
+
+    def granted(self, granting: list[Any], strict: list[Any]) -> Verdict:
+        """What rules that match allow together; an ask in `strict` grants nothing of its own."""
+        call, tool, rules = self.call, self.call.definition, (granting, strict)
+        asks = [rule for rule in granting + strict if rule["action"] == "ask"]
+        names = [rule["id"] for rule in asks or granting]
+        level = LEVELS[strictest(rules, "sandbox_level", LEVELS.index, LEVELS.index(None))[0]]
+        grant = {
+            "timeout_ms": strictest(rules, "timeout", units.duration_ms, tool.timeout_ms)[0],
+            "max_bytes": strictest(rules, "max_bytes", units.size, tool.max_bytes)[0],
+            "max_output_bytes": strictest(rules, "max_output_bytes", units.size, tool.max_output_bytes)[0],
+            "redact": REDACT[strictest(rules, "redact", REDACT.index, REDACT.index("secrets"))[0]],
+            "secrets": tuple(sorted({*self.secrets(granting)})),
+            "later": [(path.argument, runs_later(path) != []) for path in call.paths],
+            "hosts": [(url.argument, url.host, url.port) for url in call.urls],
+            "level": level if call.commands else None,
+            "sandbox": self.sandbox(granting, strict),
+        }
+        return Verdict(Effect.ASK if asks else Effect.ALLOW, None, min(names) or None, grant)
+
+    def decide(self) -> Verdict:
+        call, flat = self.call, dict[str, Any](constraints={}, when={}, secrets=[], headers={})
+        values: Any = [*call.paths, *call.urls, *call.commands]
+        broken = [self.code_of(one.argument) for one in values if one.problem]
+        if call.marker or broken:
+            return Verdict(Effect.DENY, 1009 if call.marker else min(broken), None)
+        known = [flat | rule | rule.get("constraints", {}) for rule in self.document.get("rules", [])]
+        rules = [rule for rule in known if self.applies(rule)]
+        hits = [rule for rule in rules if not self.failing(rule, deny=True)]
+        if denies := [rule for rule in hits if rule["action"] == "deny"]:
+            rule = min(denies, key=lambda rule: str(rule["id"]))
+            code = min((self.code_of(name) for names, _ in self.asked(rule) for name in names), default=1000)
+            return Verdict(Effect.DENY, 1008 if "tainted" in rule["when"] else code, rule["id"])
+        asks = self.document.get("default_action") == "ask" and {"allow", "ask"} & {rule["action"] for rule in known}
+        tried = [(rule, self.failing(rule, deny=False)) for rule in rules if rule["action"] in ("allow", "ask")]
+        if asks and all(codes for _, codes in tried):  # an ask for all above the floors; what is optional needs a rule
+            required: Any = call.definition.args_schema["required"]
+            codes = self.failing(flat, deny=False) - {self.code_of(name) for name in required}
+            codes |= {1001 for path in call.paths if not above_floors(path, self.places)}
+            tried = [(flat | {"id": "", "action": "ask"}, codes | {1002 for url in call.urls if not url.public})]
+        granting = [rule for rule, codes in tried if not codes]
+        strict = [rule for rule in hits if rule["action"] in ("ask", "limit") and rule not in granting]
+        if not granting:
+            return Verdict(Effect.DENY, min((code for _, codes in tried for code in codes), default=1000), None)
+        refused = [Verdict(Effect.DENY, *found) for found in self.refusals(granting, strict)]
+        return strictest_of(refused) if refused else self.granted(granting, strict)

@@ -87,6 +87,10 @@ def url_want(rng: Random, *, deny: bool) -> Document:
         want["schemes"] = rng.choice([["https"], ["http", "https"], []])
     if chance(rng, 0.15):
         want["ports"] = rng.choice([[443], [80, 8080], [443, 8443]])
+    if chance(rng, 0.1):
+        want["query"] = rng.choice(
+            [{"q": "1"}, {"q": "*"}, {"q": ["2*", "1"]}, {"q": "2"}, {"p": "*"}, {"q": "*", "p": "*"}]
+        )
     return want
 
 

@@ -57,7 +57,7 @@ def url_text(rng: Random, document: Document) -> str:
         port = "" if before or chance(rng, 0.8) else port
     if chance(rng, 0.02):
         host = f"user@{host}"
-    return f"{scheme}://{host.lower()}{port}{path}{rng.choice(['', '', '?q=1'])}"
+    return f"{scheme}://{host.lower()}{port}{path}{rng.choice(['', '', '?q=1', '?q=2&p='])}"
 
 
 def argv(rng: Random, document: Document) -> list[str]:

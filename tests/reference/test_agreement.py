@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from random import Random  # noqa: TID251 - seeded, so that a difference can be seen again
 from typing import Any
 
@@ -16,11 +16,13 @@ from capsule.canon import canonical
 from capsule.documents import load_text
 from capsule.policy import Layer, OnPaper, decide
 from capsule.policy.document import read_policy
-from reference import evaluator
-from reference.strategies import Sample, sample, samples
+from reference.alphabet import Document
+from reference.evaluator import Case, strictest_of
+from reference.random_policies import document
+from reference.strategies import Sample, sample, samples, state
 
 SAMPLES = 100_000 if os.environ.get("CI") else 10_000
-SHARDS = 8
+SHARDS = 16
 
 
 @dataclass(frozen=True)
@@ -33,11 +35,14 @@ class Answer:
     grant: Any = None
 
 
+def compiled_rules(policy: Document) -> Any:
+    return read_policy(load_text(canonical(policy).decode(), kind="policy", format="json"), BUILTIN)
+
+
 def compiled_answer(case: Sample) -> Answer:
-    document, call, counters, now_ms, tainted, places = case
-    rules = read_policy(load_text(canonical(document).decode(), kind="policy", format="json"), BUILTIN)
-    state = RunState(now_ms=now_ms, tainted=tainted, layers=(counters,))
-    decision = decide((Layer(rules, OnPaper(places)),), call, state)
+    policy, call, counters, now_ms, tainted, places = case
+    run = RunState(now_ms=now_ms, tainted=tainted, layers=(counters,))
+    decision = decide((Layer(compiled_rules(policy), OnPaper(places)),), call, run)
     return Answer(decision.effect.value, decision.code, decision.rule, _granted(decision))
 
 
@@ -47,31 +52,19 @@ def _granted(decision: Decision) -> Any:
         return None
     [command] = grant.commands or (None,)
     return {
-        "limits": grant.limits,
+        **asdict(grant.limits),
         "redact": grant.redact,
         "secrets": grant.secrets,
         "later": [(file.argument, file.runs_later) for file in grant.files],
         "hosts": [(url.argument, url.host, url.port) for url in grant.urls],
         "level": command.level if command else None,
-        "sandbox": command.sandbox if command else None,
+        "sandbox": asdict(command.sandbox) if command else None,
     }
 
 
 def reference_answer(case: Sample) -> Answer:
-    document, call, counters, now_ms, tainted, places = case
-    verdict = evaluator.decide(document, call, counters, now_ms=now_ms, tainted=tainted, places=places)
-    if verdict.limits is None:
-        return Answer(verdict.effect.value, verdict.code, verdict.rule)
-    granted = {
-        "limits": verdict.limits,
-        "redact": verdict.redact,
-        "secrets": verdict.secrets,
-        "later": [(argument, later) for argument, _, later in verdict.paths],
-        "hosts": list(verdict.hosts),
-        "level": verdict.level,
-        "sandbox": verdict.sandbox if call.commands else None,
-    }
-    return Answer(verdict.effect.value, verdict.code, verdict.rule, granted)
+    verdict = Case(*case).decide()
+    return Answer(verdict.effect.value, verdict.code, verdict.rule, verdict.grant)
 
 
 def shown(case: Sample) -> str:
@@ -89,3 +82,17 @@ def test_both_agree_on_random_policies_calls_and_run_states(shard: int) -> None:
 @given(samples())
 def test_both_agree_where_hypothesis_looks(case: Sample) -> None:
     assert compiled_answer(case) == reference_answer(case), shown(case)
+
+
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_both_agree_on_what_several_layers_say(shard: int) -> None:
+    for seed in range(shard, SAMPLES // 10, SHARDS):
+        rng = Random(seed)
+        first, call, counters, now_ms, tainted, places = sample(rng)
+        other = document(rng, call.tool, places)
+        layers = [(first, counters), (other, state(rng))]
+        said = strictest_of(Case(policy, call, counts, now_ms, tainted, places).decide() for policy, counts in layers)
+        run = RunState(now_ms=now_ms, tainted=tainted, layers=tuple(counts for _, counts in layers))
+        compiled = decide(tuple(Layer(compiled_rules(policy), OnPaper(places)) for policy, _ in layers), call, run)
+        told = (compiled.effect, compiled.code, compiled.rule)
+        assert told == (said.effect, said.code, said.rule), f"seed {seed}\n{layers}\n{call}"

@@ -10,9 +10,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capsule.calls import Access, ConcretePath, LayerState, RuleCount, SandboxGrant, Source
+from capsule.calls import Access, ConcretePath, LayerState, RuleCount, Source
 from reference.concrete import PAPER, concrete
-from reference.evaluator import EFFECTS, Verdict, decide, decide_layers
+from reference.evaluator import EFFECTS, Case, Verdict, strictest_of
 from reference.strategies import Sample, samples
 
 NOW = 100_000
@@ -44,7 +44,7 @@ limits: {calls: 500, wall_time: 10m}
 def verdict(policy: str, tool: str, args: dict[str, Any], **run: Any) -> Verdict:
     state, tainted = run.pop("state", LayerState()), run.pop("tainted", False)
     call = concrete(tool, args, **run)
-    return decide(yaml.safe_load(policy), call, state, now_ms=NOW, tainted=tainted, places=PAPER)
+    return Case(yaml.safe_load(policy), call, state, NOW, tainted, PAPER).decide()
 
 
 def answer(policy: str, tool: str, args: dict[str, Any], **run: Any) -> str:
@@ -228,10 +228,19 @@ rules:
 
 def test_the_smallest_limits_and_the_common_sandbox_hold() -> None:
     said = verdict(BOXED, "shell.run", {"command": ["ls"]})
-    assert said.limits is not None
-    assert (said.limits.timeout_ms, said.limits.max_bytes, said.limits.max_output_bytes) == (500, None, 1024)
-    assert said.sandbox == SandboxGrant(read=("/workdir/docs",), write=("/workdir/out",))
-    assert (said.rule, said.redact, said.level) == ("a", "off", "landlock")
+    sandbox = {"read": ("/workdir/docs",), "write": ("/workdir/out",), "network": False, "protected": False}
+    assert said.grant == {
+        "timeout_ms": 500,
+        "max_bytes": None,
+        "max_output_bytes": 1024,
+        "redact": "off",
+        "secrets": (),
+        "later": [],
+        "hosts": [],
+        "level": "landlock",
+        "sandbox": sandbox,
+    }
+    assert said.rule == "a"
 
 
 @pytest.mark.parametrize(
@@ -243,28 +252,19 @@ def test_the_smallest_limits_and_the_common_sandbox_hold() -> None:
     ],
 )
 def test_layers_never_widen(layers: list[str], expected: tuple[str, int | None, str | None]) -> None:
-    documents, states = [yaml.safe_load(layer) for layer in layers], [LayerState()] * len(layers)
-    said = decide_layers(documents, concrete("fs.read", A), states, now_ms=NOW, tainted=False, places=PAPER)
+    said = strictest_of(verdict(layer, "fs.read", A) for layer in layers)
     assert (said.effect, said.code, said.rule) == expected
 
 
 @given(samples(), st.randoms(use_true_random=False))
 def test_order_never_decides_anything(sample: Sample, rng: Random) -> None:
-    document, call, state, now_ms, tainted, places = sample
-    rules = [*document["rules"]]
+    case, rules = Case(*sample), [*sample[0]["rules"]]
     rng.shuffle(rules)
-    one, other = (
-        decide(policy, call, state, now_ms=now_ms, tainted=tainted, places=places)
-        for policy in (document, document | {"rules": rules})
-    )
-    assert one == other
+    assert case.decide() == case._replace(document=sample[0] | {"rules": rules}).decide()
 
 
 @given(samples())
 def test_one_deny_more_never_allows_more(sample: Sample) -> None:
-    document, call, state, now_ms, tainted, places = sample
-    fewer = document | {"rules": [rule for rule in document["rules"] if rule["action"] != "deny"]}
-    one, other = (
-        decide(policy, call, state, now_ms=now_ms, tainted=tainted, places=places) for policy in (document, fewer)
-    )
-    assert EFFECTS.index(one.effect) >= EFFECTS.index(other.effect) or not fewer["rules"]
+    case, rules = Case(*sample), [rule for rule in sample[0]["rules"] if rule["action"] != "deny"]
+    one, other = case.decide(), case._replace(document=sample[0] | {"rules": rules}).decide()
+    assert EFFECTS.index(one.effect) <= EFFECTS.index(other.effect) or not rules
