@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from journals import forge
 from typed import Ran, Typed, WritePlan
 
 from capsule.documents import schema
@@ -82,6 +83,17 @@ def test_a_file_that_cannot_be_is_exit_2(capsule: Typed, ran: Ran, file: str, me
     assert written.code == 2
     assert message in written.err
     assert capsule("verify", "--db", "runs.db").code == 0
+
+
+def test_a_journal_that_cannot_be_read_leaves_an_earlier_report_alone(capsule: Typed, ran: Ran, project: Path) -> None:
+    capsule("report", "last", "--db", "runs.db", "-o", "report.txt")
+    before = (project / "report.txt").read_text()
+    altered = "[]"
+    forge(project / "runs.db", "UPDATE records SET body = ? WHERE kind = 'outcome'", values=(altered,))
+    for words in (["--json"], ["-o", "report.txt"], ["--json", "-o", "report.txt"], []):
+        shown = capsule("report", "last", "--db", "runs.db", *words)
+        assert (shown.code, (project / "report.txt").read_text()) == (4, before)
+        assert "cannot be understood" in shown.err
 
 
 def test_the_key_is_no_place_for_a_report(capsule: Typed, ran: Ran, project: Path) -> None:

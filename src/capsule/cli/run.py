@@ -17,11 +17,11 @@ from capsule.cli.outermost import EXIT_DENIED, EXIT_FAILED, EXIT_INTERRUPTED
 from capsule.cli.output import coloured, print_json, print_line
 from capsule.cli.progress import Progress
 from capsule.cli.prompt import terminal_approver
-from capsule.cli.show import show_lines
+from capsule.cli.show import show_document, show_lines
 from capsule.gate import Opening, allow_all, deny_all, now_ms, open_journal, reads_only
 from capsule.plans import Plan, PlanOutcome, dry_run, run_plan
 from capsule.policy import Policy
-from capsule.report import build_report, summary_lines
+from capsule.report import Report, summary_lines
 from capsule.screen import printable
 from capsule.settings import Approve
 
@@ -109,9 +109,10 @@ def _interrupted(run_id: str | None, opening: Opening, *, as_json: bool) -> NoRe
 
 def _show(run_id: str, status: RunStatus, opening: Opening, *, as_json: bool) -> None:
     store = open_journal(opening.db or opening.settings.db)
-    report = build_report(store, store.run(run_id), generated_ms=now_ms(), outputs=as_json)
+    report = Report(store, store.run(run_id), generated_ms=now_ms(), outputs=as_json)
     if as_json:
-        print_json({"run_id": run_id, "status": status.value, **report})
+        before: dict[str, Json] = {"run_id": run_id, "status": status.value, **report.head()}
+        show_document(before, report.steps, lambda: {"summary": report.summary()})
     else:
         show_lines(summary_lines(report))
         print_line(coloured(f"each step: capsule report {run_id[-8:]}{_journal(opening)}", "dim"))

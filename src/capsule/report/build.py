@@ -1,8 +1,8 @@
-"""A run as one readable value: the JSON report, from which every other form is made."""
+"""A run made readable: the JSON report, from which every other form is made; it is read one step at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import cast
@@ -29,24 +29,28 @@ class _Step:
     approval: Mapping[str, Json] | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Gathered:
+    """Steps as their records go by, each handed on when its outcome and those of all before it are known."""
+
     outputs: bool
     steps: dict[str, _Step] = field(default_factory=dict)
     approvals: dict[str, Mapping[str, Json]] = field(default_factory=dict)
     skipped: list[Mapping[str, Json]] = field(default_factory=list)
 
-    def take(self, record: Record) -> None:
+    def take(self, record: Record) -> Iterator[_Step]:
         body = record.body
         name = str(body.get("call"))
         match record.kind:
             case "answer":
                 self.approvals[name] = body
             case "intent":
-                self.steps[name] = _Step(call=body, ran=True, input_hash=record.hash, approval=self.approvals.get(name))
+                self.steps[name] = _Step(
+                    call=body, ran=True, input_hash=record.hash, approval=self.approvals.pop(name, None)
+                )
             case "refused":
                 self.steps[name] = _Step(
-                    call=body, ran=False, input_hash=record.hash, outcome=body, approval=self.approvals.get(name)
+                    call=body, ran=False, input_hash=record.hash, outcome=body, approval=self.approvals.pop(name, None)
                 )
             case "outcome":
                 step = self._begun(name)
@@ -56,6 +60,8 @@ class _Gathered:
                 self.skipped += [as_mapping(step) for step in as_list(body.get("steps"))]
             case _:
                 pass
+        while self.steps and next(iter(self.steps.values())).outcome is not None:
+            yield self.steps.pop(next(iter(self.steps)))
 
     def _begun(self, name: str) -> _Step:
         step = self.steps.get(name)
@@ -64,32 +70,59 @@ class _Gathered:
         return step
 
 
-def build_report(store: Store, run: Run, *, generated_ms: int, outputs: bool = True) -> dict[str, Json]:
-    """What the run was, every step with its decision, and what was really done.
+class Report:
+    """A run as it is read: what it was, then its steps, one at a time and once, then what they came to.
 
-    All of it is held at once. Without `outputs`, which a summary does not show, what a step takes is small.
+    Little of it is held at once, so that a run may be as long as it likes.
     """
-    try:
-        return _report(store, run, generated_ms=generated_ms, outputs=outputs)
-    except (KeyError, TypeError, ValueError, OverflowError):
-        raise not_understood(f"run {run.run_id}") from None
+
+    def __init__(self, store: Store, run: Run, *, generated_ms: int, outputs: bool = True) -> None:
+        """`outputs`: whether the steps show what was returned; a summary does not need it."""
+        self._run = run
+        self._generated_ms = generated_ms
+        self._done = _Done()
+        self.steps: Iterator[dict[str, Json]] = self._counted(store, outputs=outputs)
+
+    def head(self) -> dict[str, Json]:
+        start = self._run.start.body
+        return {
+            "report_version": REPORT_VERSION,
+            "generated_at": iso(self._generated_ms),
+            "run": _run(self._run),
+            "plan": start.get("plan"),
+            "policy": start.get("policies"),
+        }
+
+    def summary(self) -> dict[str, Json]:
+        """Of all steps: those that nobody has read yet are read now."""
+        for _ in self.steps:
+            pass
+        began, ended = self._run.start.at, self._run.end.at if self._run.end else None
+        return {
+            "total_duration_ms": None if began is None or ended is None else ended - began,
+            "resources": self._done.resources(),
+            "counts": self._run.counts.as_json(),
+            "denials": self._done.denials,
+            "findings": self._done.findings,
+        }
+
+    def _counted(self, store: Store, *, outputs: bool) -> Iterator[dict[str, Json]]:
+        try:
+            for step in _steps(store, self._run, outputs=outputs):
+                self._done.take(step)
+                yield step
+        except (KeyError, TypeError, ValueError, OverflowError):
+            raise not_understood(f"run {self._run.run_id}") from None
 
 
-def _report(store: Store, run: Run, *, generated_ms: int, outputs: bool) -> dict[str, Json]:
+def _steps(store: Store, run: Run, *, outputs: bool) -> Iterator[dict[str, Json]]:
     gathered = _Gathered(outputs=outputs)
     for record in store.records(run.run_id, bodies=outputs):
-        gathered.take(record)
-    steps = [*_called(run, gathered.steps.values()), *_skipped(gathered.skipped)]
-    start = run.start.body
-    return {
-        "report_version": REPORT_VERSION,
-        "generated_at": iso(generated_ms),
-        "run": _run(run),
-        "plan": start.get("plan"),
-        "policy": start.get("policies"),
-        "steps": steps,
-        "summary": _summary(run, steps),
-    }
+        for step in gathered.take(record):
+            yield _called(run, step)
+    for step in gathered.steps.values():
+        yield _called(run, step)
+    yield from _skipped(gathered.skipped)
 
 
 def iso(milliseconds: int | None) -> str | None:
@@ -130,35 +163,34 @@ def _error(recorded: Json) -> Json:
     }
 
 
-def _called(run: Run, steps: Iterable[_Step]) -> Iterator[dict[str, Json]]:
-    for step in steps:
-        call, outcome = step.call, as_mapping(step.outcome)
-        index = cast("int", call.get("step_index", cast("int", call["call"]) - 1))
-        yield {
-            "step_index": index,
-            "step_id": call.get("step", f"step_{index + 1}"),
-            "call_id": f"{run.run_id}.{call['call']}",
-            "tool_name": call.get("tool"),
-            "args": call.get("args"),
-            "source": call.get("source", run.start.body.get("source")),
-            "status": outcome.get("status", Status.UNKNOWN.value),
-            "output": outcome.get("output"),
-            "error": _error(outcome.get("error")),
-            "decision": {"effect": Effect.ALLOW.value, **as_mapping(call.get("decision"))}
-            if step.ran
-            else call.get("decision"),
-            "grant": call.get("grant"),
-            "sandbox": None,
-            "approval": _approval(step.approval),
-            "findings": outcome.get("findings", []),
-            "flags": outcome.get("flags", []),
-            "timing": {
-                "started_at": iso(_integer(call.get("at"))),
-                "ended_at": iso(_integer(outcome.get("at"))) if step.outcome else None,
-                "duration_ms": _duration(call, step.outcome),
-            },
-            "hashes": {"input": step.input_hash, "output": step.output_hash},
-        }
+def _called(run: Run, step: _Step) -> dict[str, Json]:
+    call, outcome = step.call, as_mapping(step.outcome)
+    index = cast("int", call.get("step_index", cast("int", call["call"]) - 1))
+    return {
+        "step_index": index,
+        "step_id": call.get("step", f"step_{index + 1}"),
+        "call_id": f"{run.run_id}.{call['call']}",
+        "tool_name": call.get("tool"),
+        "args": call.get("args"),
+        "source": call.get("source", run.start.body.get("source")),
+        "status": outcome.get("status", Status.UNKNOWN.value),
+        "output": outcome.get("output"),
+        "error": _error(outcome.get("error")),
+        "decision": {"effect": Effect.ALLOW.value, **as_mapping(call.get("decision"))}
+        if step.ran
+        else call.get("decision"),
+        "grant": call.get("grant"),
+        "sandbox": None,
+        "approval": _approval(step.approval),
+        "findings": outcome.get("findings", []),
+        "flags": outcome.get("flags", []),
+        "timing": {
+            "started_at": iso(_integer(call.get("at"))),
+            "ended_at": iso(_integer(outcome.get("at"))) if step.outcome else None,
+            "duration_ms": _duration(call, step.outcome),
+        },
+        "hashes": {"input": step.input_hash, "output": step.output_hash},
+    }
 
 
 def _duration(call: Mapping[str, Json], outcome: Mapping[str, Json] | None) -> int | None:
@@ -186,18 +218,6 @@ def _skipped(steps: Iterable[Mapping[str, Json]]) -> Iterator[dict[str, Json]]:
         }
 
 
-def _summary(run: Run, steps: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
-    began, ended = run.start.at, run.end.at if run.end else None
-    findings = [finding for step in steps for finding in as_list(step.get("findings"))]
-    return {
-        "total_duration_ms": None if began is None or ended is None else ended - began,
-        "resources": _resources(steps),
-        "counts": run.counts.as_json(),
-        "denials": [_denial(step) for step in steps if step.get("status") == Status.DENIED.value],
-        "findings": len(findings),
-    }
-
-
 def _denial(step: Mapping[str, Json]) -> dict[str, Json]:
     error = as_mapping(step.get("error"))
     return {
@@ -211,23 +231,36 @@ def _denial(step: Mapping[str, Json]) -> dict[str, Json]:
     }
 
 
-def _resources(steps: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
+@dataclass(slots=True)
+class _Done:
     """What was done, not what was asked for: only steps that ended well count."""
-    ended_well = [step for step in steps if step.get("status") == Status.SUCCESS.value]
-    done = [as_mapping(step.get("grant")) for step in ended_well]
-    contents = [as_mapping(step.get("grant")) for step in ended_well if step.get("tool_name") != FS_LIST.name]
-    files = [str(file).split(" ", 1) for grant in contents for file in as_list(grant.get("files"))]
-    return {
-        "files_read": _sorted(path for access, path in files if access == "read"),
-        "files_written": _sorted(path for access, path in files if access == "write"),
-        "domains_contacted": _sorted(
-            str(as_mapping(url).get("host")) for grant in done for url in as_list(grant.get("urls"))
-        ),
-        "shell_commands": [
-            as_mapping(command).get("argv") for grant in done for command in as_list(grant.get("commands"))
-        ],
-    }
 
+    read: set[str] = field(default_factory=set)
+    written: set[str] = field(default_factory=set)
+    hosts: set[str] = field(default_factory=set)
+    commands: list[Json] = field(default_factory=list)
+    denials: list[Json] = field(default_factory=list)
+    findings: int = 0
 
-def _sorted(texts: Iterable[str]) -> list[Json]:
-    return [*sorted(set(texts))]
+    def take(self, step: Mapping[str, Json]) -> None:
+        self.findings += len(as_list(step.get("findings")))
+        if step.get("status") == Status.DENIED.value:
+            self.denials.append(_denial(step))
+        if step.get("status") != Status.SUCCESS.value:
+            return
+        grant = as_mapping(step.get("grant"))
+        self.hosts.update(str(as_mapping(url).get("host")) for url in as_list(grant.get("urls")))
+        self.commands += [as_mapping(command).get("argv") for command in as_list(grant.get("commands"))]
+        if step.get("tool_name") == FS_LIST.name:
+            return  # a listing reads no file
+        for file in as_list(grant.get("files")):
+            access, path = str(file).split(" ", 1)
+            (self.read if access == "read" else self.written).add(path)
+
+    def resources(self) -> dict[str, Json]:
+        return {
+            "files_read": [*sorted(self.read)],
+            "files_written": [*sorted(self.written)],
+            "domains_contacted": [*sorted(self.hosts)],
+            "shell_commands": self.commands,
+        }

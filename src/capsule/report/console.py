@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias, cast
 
 from capsule.calls import BUILTIN, Status
 from capsule.canon import Json
+from capsule.report.build import Report
 from capsule.report.reading import as_list, as_mapping
 from capsule.screen import printable
 
@@ -34,33 +35,33 @@ class Line:
     colour: Colour = "bold"
 
 
-def run_lines(report: Mapping[str, Json]) -> Iterator[Line]:
+def run_lines(report: Report) -> Iterator[Line]:
     """The run itself and its timeline."""
-    run = _part(report, "run")
+    run = _part(report.head(), "run")
     yield Line(
         icon=f"Run {str(run['run_id'])[-8:]}", text=f"{run['status']} · {run['created_at']} · {_shown(run['workdir'])}"
     )
-    for step in cast("Sequence[Mapping[str, Json]]", report["steps"]):
+    for step in report.steps:
         yield from step_lines(step)
 
 
-def console_lines(report: Mapping[str, Json]) -> Iterator[Line]:
+def console_lines(report: Report) -> Iterator[Line]:
     """The whole report: also what was touched, and each denial with the edit that would allow it."""
     yield from run_lines(report)
     yield Line(text="")
     yield from summary_lines(report)
 
 
-def summary_lines(report: Mapping[str, Json]) -> Iterator[Line]:
-    summary = _part(report, "summary")
+def summary_lines(report: Report) -> Iterator[Line]:
+    summary = report.summary()
     yield from _resources(_part(summary, "resources"))
     yield from _denials(cast("Sequence[Mapping[str, Json]]", summary["denials"]))
     yield from end_lines(report)
 
 
-def end_lines(report: Mapping[str, Json]) -> Iterator[Line]:
+def end_lines(report: Report) -> Iterator[Line]:
     """How the run ended, and why where it was not a step."""
-    run, summary = _part(report, "run"), _part(report, "summary")
+    run, summary = _part(report.head(), "run"), report.summary()
     yield Line(icon=f"{run['status']}:", text=_counts(_part(summary, "counts"), summary))
     if error := _part(run, "error"):
         yield Line(icon=f"  {error.get('code')}", text=_shown(error.get("message")), colour="red")
