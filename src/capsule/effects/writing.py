@@ -32,6 +32,7 @@ _TAIL = 1024  # bytes of an old file that what is appended could make a marker w
 _PAUSE_SECONDS = 0.002  # a write takes about as long
 _NOREPLACE = 1  # RENAME_NOREPLACE
 _NO_SUCH_CALL = frozenset({errno.ENOSYS, errno.EINVAL, errno.EPERM, errno.EOPNOTSUPP})
+_NO_LOCKS = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EBADF})  # the last from NFS: not for writing
 
 
 def write(
@@ -110,6 +111,7 @@ class _Write:
     def _old(self, held: ExitStack) -> tuple[int, os.stat_result | None]:
         """The file that is there, held against other writers; -1 where there is none, or none that may be read."""
         while (old := self._status()) is not None:
+            self.bounds.in_time()
             self._may_replace(old)
             try:
                 source = self.anchors.beneath.open(self.parent, self.grant.components[-1:], FILE)
@@ -119,20 +121,27 @@ class _Write:
                 if self.mode == "append":
                     raise
                 return -1, old
-            held.callback(os.close, source)
-            self._hold(source)
-            now = self._status()
-            if now is not None and os.path.samestat(now, os.fstat(source)):
-                return source, os.fstat(source)
+            with ExitStack() as ours:  # let go of before the next try, which may meet the same file again
+                ours.callback(os.close, source)
+                self._hold(source)
+                now = self._status()
+                if now is not None and os.path.samestat(now, os.fstat(source)):
+                    held.push(ours.pop_all())
+                    return source, os.fstat(source)
         return -1, None
 
     def _hold(self, source: int) -> None:
+        """A file system without locks is done without: what then changes under an append is noticed at its end."""
         while True:
             try:
                 fcntl.flock(source, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 self.bounds.in_time()
                 time.sleep(_PAUSE_SECONDS)
+            except OSError as error:
+                if error.errno not in _NO_LOCKS:
+                    raise
+                return
             else:
                 return
 
