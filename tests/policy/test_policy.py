@@ -248,6 +248,13 @@ def test_explain_names_the_rule_of_each_limit() -> None:
         ("[]", "shell.run", {"command": ["git", "status"], "cwd": ".", "env": {"A": "b"}}),
         ("[]", "http.get", {"url": "https://example.com/a?b=c"}),
         ("[]", "shell.run", {"command": ["git", "log", "*", "a b"]}),
+        ("[]", "http.get", {"url": "https://[2a00:1450::1]:8443/a*b/%7e[x]?q=[1]"}),
+        ("[]", "http.get", {"url": "http://[::1]/"}),
+        (
+            "[{id: a, action: allow, tool: http.get, constraints: {url: {pattern: https://a.io/x}}}]",
+            "http.get",
+            {"url": "https://[2a00:1450::1]/{a,b}"},
+        ),
     ],
 )
 def test_the_suggested_edit_allows_the_call(rules: str, tool: str, args: dict[str, Any]) -> None:
@@ -256,6 +263,25 @@ def test_the_suggested_edit_allows_the_call(rules: str, tool: str, args: dict[st
     suggestion = policy.decide(call).suggestion
     assert suggestion is not None
     assert Policy.parse(_edited(rules, suggestion)).decide(call).effect.value == "allow"
+
+
+@pytest.mark.parametrize(
+    ("tool", "args", "code"),
+    [
+        ("http.get", {"url": "https://a.io:0/"}, 1002),
+        ("http.get", {"url": "https://u:p@a.io/"}, 1002),
+        ("fs.read", {"path": "/".join(["*" * 250] * 10)}, 1001),
+        ("fs.read", {"path": "a\0"}, 1001),
+        ("shell.run", {"command": [""]}, 1003),
+    ],
+)
+def test_where_no_pattern_can_be_written_there_is_no_edit(tool: str, args: dict[str, Any], code: int) -> None:
+    """And the answer is the same as without advice."""
+    argument = next(iter(args))
+    written = "https://none.org/" if tool == "http.get" else "none"
+    rules = f"[{{id: a, action: allow, tool: {tool}, constraints: {{{argument}: {{pattern: {written}}}}}}}]"
+    decision = Policy.parse(f"rules: {rules}").decide(ToolCall(tool=tool, args=args))
+    assert (decision.code, decision.suggestion) == (code, None)
 
 
 def _edited(rules: str, suggestion: str) -> str:

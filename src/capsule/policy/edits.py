@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from capsule.calls import Access, ConcreteCall, ConcretePath, Guard
+from capsule.calls import Access, ConcreteCall, ConcretePath, ConcreteUrl, Guard
 from capsule.canon import Json
 from capsule.documents import load_text
+from capsule.errors import PlanError
 from capsule.policy import floors
 from capsule.policy.advice import shown_path
 from capsule.policy.command_patterns import CommandPattern
@@ -35,7 +36,14 @@ class _Wider:
 
 
 def smallest_edit(layer: Layer, call: ConcreteCall) -> str | None:
-    """None where the policy grants the call already, or where no one edit would do."""
+    """None where the policy grants the call already, where no one edit would do, or no pattern can be written."""
+    try:
+        return _smallest(layer, call)
+    except (ValueError, PlanError):  # a port of 0, a path that is too long once its signs are escaped
+        return None
+
+
+def _smallest(layer: Layer, call: ConcreteCall) -> str | None:
     problems = [*(path.problem for path in call.paths), *(url.problem for url in call.urls)]
     if any(problems) or any(command.problem for command in call.commands):
         return None
@@ -81,7 +89,7 @@ def _wider(selector: Selector, constraint: Constraint, call: ConcreteCall, layer
             wider = HostSet(exact=constraint.domains.exact | set(hosts), below=constraint.domains.below)
             return _Wider(constraint=replace(constraint, domains=wider), added=hosts, where="domains")
         case UrlConstraint() if constraint.domains is None:
-            texts = tuple(escaped(url.href.partition("?")[0]) for url in call.urls)
+            texts = tuple(map(_url_pattern, call.urls))
             urls = tuple(UrlPattern.parse(text, deny=False) for text in texts)
             wider_urls = replace(constraint, patterns=(constraint.patterns or ()) + urls)
             return _Wider(constraint=wider_urls, added=texts, where=name)
@@ -129,7 +137,7 @@ def _constraints(layer: Layer, call: ConcreteCall) -> Iterator[tuple[str, Mappin
             case Guard.URL:
                 for url in call.urls:
                     private: dict[str, Json] = {} if url.public else {"private_networks": "allow"}
-                    yield argument, {"pattern": escaped(url.href.partition("?")[0]), **private}
+                    yield argument, {"pattern": _url_pattern(url), **private}
             case Guard.COMMAND:
                 for command in call.commands:
                     yield argument, {"pattern": [_token(token) for token in command.argv]}
@@ -145,6 +153,13 @@ _ESCAPED = str.maketrans({char: "\\" + char for char in "*?[]{}\\"})
 def escaped(text: str) -> str:
     """A pattern that matches this text and nothing else."""
     return text.translate(_ESCAPED)
+
+
+def _url_pattern(url: ConcreteUrl) -> str:
+    """All of the URL but its query; the brackets around an address are no signs of a pattern."""
+    scheme, slashes, rest = url.href.partition("?")[0].partition("://")
+    authority, slash, path = rest.partition("/")
+    return f"{scheme}{slashes}{authority}{slash}{escaped(path)}"
 
 
 def _token(token: str) -> str:
