@@ -33,6 +33,11 @@ def _answer(words: list[str]) -> int:
 
         sys.stdout.write(f"capsule {__version__}\n")
         return 0
+    import signal  # noqa: PLC0415 - see above
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        # Until a command catches it, Ctrl-C just ends the process: what Python raises within an import may be lost.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     from capsule.cli import start  # noqa: PLC0415 - see above
 
     return start(words)

@@ -1,4 +1,4 @@
-"""Ctrl-C, a polite kill and a lost terminal all end a run the same way: recorded as interrupted."""
+"""Ctrl-C, a polite kill and a lost terminal all end a command the same way; a run is recorded as interrupted."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupts:
-    """Remembers that one came: what a signal raises inside a callback of the interpreter is lost."""
+    """Remembers that one came: what a signal raises inside a callback of the interpreter, as in an import, is lost."""
 
     def __init__(self) -> None:
         self._came = False
+        self._raises = False
 
     @contextmanager
     def caught(self) -> Iterator[None]:
+        """At first they are only remembered; `let_through` comes when what the command needs is imported."""
+        self._came = self._raises = False
         before = {number: signal.getsignal(number) for number in _SIGNALS}
         kept = {number: handler for number, handler in before.items() if handler is not signal.SIG_IGN}  # as with nohup
         for number in kept:
@@ -31,11 +34,20 @@ class Interrupts:
 
     def _interrupt(self, _number: int, _frame: object) -> None:
         self._came = True
-        raise KeyboardInterrupt
+        if self._raises:
+            raise KeyboardInterrupt
+
+    def let_through(self) -> None:
+        self._raises = True
+        self.check()
 
     def check(self) -> None:
         if self._came:
             raise KeyboardInterrupt
+
+
+INTERRUPTS = Interrupts()
+"""Signals come to the process, and so there is one memory of them."""
 
 
 @contextmanager

@@ -91,13 +91,18 @@ def _unknown(word: str) -> int:
 
 
 def _finish(names: Iterable[str], words: list[str], *, debug: bool) -> int:
-    from capsule.cli.outermost import guarded  # noqa: PLC0415 - 40 ms that `--help` and `--version` do not need
+    from capsule.cli.interrupts import INTERRUPTS  # noqa: PLC0415 - 40 ms that `--help` and `--version` do not need
 
-    def command() -> object:
-        return _app_of(names)(args=words, prog_name="capsule", standalone_mode=False)
+    with INTERRUPTS.caught():
+        from capsule.cli.outermost import guarded  # noqa: PLC0415 - the same
 
-    ours = words[: words.index("--")] if "--" in words else words
-    return guarded(command, debug=debug, as_json="--json" in ours)
+        def command() -> object:
+            app = _app_of(names)
+            INTERRUPTS.let_through()
+            return app(args=words, prog_name="capsule", standalone_mode=False)
+
+        ours = words[: words.index("--")] if "--" in words else words
+        return guarded(command, debug=debug, as_json="--json" in ours)
 
 
 def _app_of(names: Iterable[str]) -> typer.Typer:

@@ -11,7 +11,7 @@ import typer
 from capsule.calls import Approver, Effect, RunStatus
 from capsule.canon import Json
 from capsule.cli.inputs import given_inputs
-from capsule.cli.interrupts import Interrupts
+from capsule.cli.interrupts import INTERRUPTS
 from capsule.cli.options import AsJson, Db, PolicyOption, Workdir, here, settings
 from capsule.cli.outermost import EXIT_DENIED, EXIT_FAILED, EXIT_INTERRUPTED
 from capsule.cli.output import coloured, print_json, print_line
@@ -59,8 +59,7 @@ def run(  # noqa: PLR0913 - each is an option of the contract
         raise typer.BadParameter("--out is another word for --db; give one of them")
     loaded = Plan.load(plan)
     values = loaded.read_inputs(given_inputs(inputs or []))
-    interrupts = Interrupts()
-    progress = Progress(len(loaded.steps), check=interrupts.check, quiet=as_json)
+    progress = Progress(len(loaded.steps), check=INTERRUPTS.check, quiet=as_json)
     found = settings()
     opening = Opening(
         settings=found,
@@ -73,8 +72,7 @@ def run(  # noqa: PLR0913 - each is an option of the contract
         _foresee(loaded, values, opening, as_json=as_json)
         return
     try:
-        with interrupts.caught():
-            outcome = run_plan(loaded, values, opening, watcher=progress, fail_fast=fail_fast)
+        outcome = run_plan(loaded, values, opening, watcher=progress, fail_fast=fail_fast)
     except KeyboardInterrupt:
         progress.stop()
         _interrupted(progress.run_id, opening, as_json=as_json)
