@@ -23,7 +23,12 @@ VALID_FOR_MS = 10 * 60 * 1000  # as long as a person can be expected to remember
 
 
 def deny_all(_question: Question) -> Answer:
-    return Answer(approved=False, by="no approver", reason="nobody is there to ask")
+    return Answer(
+        approved=False,
+        by="no approver",
+        reason="nobody is there to ask",
+        hint="hand an approver to the gate (--approve ask, reads or all); or write an allow rule",
+    )
 
 
 def allow_all(_question: Question) -> Answer:

@@ -128,7 +128,7 @@ def test_what_is_wrong_is_named_with_its_place(rules: str, place: str, words: li
     [
         ("tests: [{tool: fs.read, args: {path: a}, expect: deny}]", "expected deny, found allow"),
         ("tests: [{tool: fs.read, args: {path: /b}, expect: deny, code: 1002}]", "expected code 1002, found 1001"),
-        ("tests: [{tool: fs.red, args: {}, expect: deny}]", "2001"),
+        ("tests: [{tool: fs.red, args: {}, expect: deny}]", "did you mean fs.read"),
     ],
 )
 def test_a_policy_that_contradicts_its_tests_is_refused(tail: str, words: str) -> None:

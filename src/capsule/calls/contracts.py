@@ -87,6 +87,7 @@ class Answer:
     approved: bool
     by: str  # terminal, --approve all, no approver, …
     reason: str | None = None
+    hint: str | None = None  # what would have helped, where nobody decided against it
 
 
 Approver = Callable[[Question], Answer]

@@ -77,7 +77,7 @@ def _wants_tracebacks() -> bool:
 
 def _misused(error: TyperException, *, as_json: bool) -> int:
     """A mistake on the command line itself; a group without a command comes as its own help."""
-    message = error.format_message().replace("Value error, ", "")
+    message = error.format_message().replace("Value error, ", "").replace("\n\t", " ")
     sys.stderr.write(message + "\n" if message.startswith("Usage:") else f"capsule: {printable(message)}\n")
     context = getattr(error, "ctx", None)
     hint = f"`{context.command_path} --help` shows what it takes" if context else None

@@ -19,7 +19,10 @@ TERMINAL = Path("/dev/tty")
 PATIENCE_SECONDS = 10 * 60  # as long as an approval is valid
 _LONGEST_SHOWN = 1000  # characters of one argument; the rest is counted
 
+_CUT = "…"
+
 _YES = frozenset({"y", "yes"})
+_VIEW = frozenset({"v", "view"})
 
 
 def terminal_approver(*, before: Callable[[], None]) -> Approver:
@@ -30,7 +33,12 @@ def terminal_approver(*, before: Callable[[], None]) -> Approver:
         try:
             handle = os.open(TERMINAL, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
         except OSError:
-            return Answer(approved=False, by="no terminal", reason="there is no terminal to ask on")
+            return Answer(
+                approved=False,
+                by="no terminal",
+                reason="there is no terminal to ask on",
+                hint="run it at a terminal, or with --approve all; or write an allow rule",
+            )
         try:
             return _ask(handle, question)
         except (OSError, termios.error):
@@ -42,15 +50,33 @@ def terminal_approver(*, before: Callable[[], None]) -> Approver:
 
 
 def _ask(handle: int, question: Question) -> Answer:
-    os.write(handle, _text(question).encode())
-    termios.tcflush(handle, termios.TCIFLUSH)  # what was typed before the question is no answer to it
-    os.write(handle, b"Allow this call? [y/N] ")
-    if not _answered(handle):
-        os.write(handle, b"\nNo answer.\n")
-        return Answer(approved=False, by="terminal", reason="nobody answered")
-    answer = os.read(handle, 100).decode(errors="replace").strip().lower()
-    termios.tcflush(handle, termios.TCIFLUSH)  # the rest of a long line is no word to the shell
-    return Answer(approved=answer in _YES, by="terminal")
+    shown, whole = _text(question, _cut), _text(question, _in_lines)
+    is_cut = _CUT in shown
+    _write(handle, f"{shown}v shows all of it\n" if is_cut else shown)
+    while True:
+        termios.tcflush(handle, termios.TCIFLUSH)  # what was typed before the question is no answer to it
+        _write(handle, "Allow this call? [y/N] ")
+        try:
+            answered = _answered(handle)
+        except KeyboardInterrupt:
+            _write(handle, "\n")
+            raise
+        if not answered:
+            _write(handle, "\nNo answer.\n")
+            return Answer(approved=False, by="terminal", reason="nobody answered")
+        typed = os.read(handle, 100)
+        termios.tcflush(handle, termios.TCIFLUSH)  # the rest of a long line is no word to the shell
+        answer = typed.decode(errors="replace").strip().lower()
+        if not (is_cut and answer in _VIEW):
+            _write(handle, "" if typed else "\n")
+            return Answer(approved=answer in _YES, by="terminal")
+        _write(handle, whole)
+
+
+def _write(handle: int, text: str) -> None:
+    rest = memoryview(text.encode())
+    while rest:
+        rest = rest[os.write(handle, rest) :]
 
 
 def _answered(handle: int) -> bool:
@@ -66,19 +92,27 @@ def _answered(handle: int) -> bool:
     return False
 
 
-def _text(question: Question) -> str:
+def _text(question: Question, value_text: Callable[[Json], str]) -> str:
     shown = question.shown
     tool, step = printable(question.call.tool), printable(str(shown.get("step")))
     lines = [f"\n{tool} asks to run, at step {step} ({printable(question.decision.reason)})"]
-    args = shown.get("args")
-    if isinstance(args, Mapping):
-        lines += [f"  {printable(name)}: {_cut(value)}" for name, value in args.items()]
-    grant = shown.get("grant")
-    if isinstance(grant, Mapping):
-        lines += [f"  grant {printable(name)}: {_cut(value)}" for name, value in grant.items()]
+    for title, values in (("", shown.get("args")), ("grant ", shown.get("grant"))):
+        if isinstance(values, Mapping):
+            lines += [f"  {title}{printable(name)}: {value_text(value)}" for name, value in values.items()]
     return "\n".join(lines) + "\n"
 
 
 def _cut(value: Json) -> str:
-    text = printable(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}… ({len(text)} characters)"
+    """On one line, and not all of what is long."""
+    text = printable(_plain(value))
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}{_CUT} ({len(text)} characters)"
+
+
+def _in_lines(value: Json) -> str:
+    """All of it, a line of text on a line of its own."""
+    first, *more = _plain(value).split("\n")
+    return "\n".join([printable(first), *(f"  │ {printable(line)}" for line in more)])
+
+
+def _plain(value: Json) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

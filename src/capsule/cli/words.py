@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from typer.core import TyperCommand
@@ -25,9 +25,12 @@ def call_arguments(tool: str, words: Sequence[str]) -> dict[str, Json]:
     """What follows `--` is the command of a tool that takes one."""
     where = words.index("--") if "--" in words else len(words)
     args: dict[str, Json] = {}
-    for name, value in map(_argument, words[:where]):
+    for word in words[:where]:
+        name, value = _argument(word)
         if name in args:
             raise ToolError(2002, f"{name} is given twice", hint=f"a list is written {name}:='[…]'")
+        if word.startswith(f"{name}=") and not _takes_text(tool, name):
+            raise ToolError(2002, f"{tool}: {name} is not text", hint=f"write {name}:={value}")
         args[name] = value
     if argv := list(words[where + 1 :]):
         args[_command_of(tool)] = argv
@@ -38,6 +41,11 @@ def _command_of(tool: str) -> str:
     definition = BUILTIN.get(tool)
     takers = [name for name, guard in definition.guards.items() if guard is Guard.COMMAND] if definition else []
     return takers[0] if takers else "command"
+
+
+def _takes_text(tool: str, name: str) -> bool:
+    schema = BUILTIN[tool].arguments.get(name) if tool in BUILTIN else None
+    return not isinstance(schema, Mapping) or schema.get("type") == "string"
 
 
 def _argument(word: str) -> tuple[str, Json]:

@@ -7,8 +7,9 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -59,6 +60,9 @@ def _problems(value: Json, schema: Schema, path: Trail) -> Iterator[Problem]:
         yield from _array(value, schema, path)
     elif isinstance(value, int | float) and not isinstance(value, bool):
         yield from _bounds(value, "", schema.get("minimum"), schema.get("maximum"), path)
+
+
+_NO_TRUTHS = frozenset({"yes", "no", "on", "off", "y", "n"})
 
 
 def _is_integer(value: object) -> bool:
@@ -118,22 +122,29 @@ def _mismatch(value: Json, schemas: Sequence[Schema], path: Trail) -> Problem:
     message = f"found {shown(value)}, allowed: {allowed}"
     if near is not None:
         message = f"found {shown(value)}; did you mean {shown(near)}? Allowed: {allowed}"
-    takes_text = "string" in types or any(isinstance(word, str) for word in words)
-    return Problem(path=path, message=message, hint=_hint(value, takes_text=takes_text, types=types))
+    allows = {*types, *(["string"] if shown(value) in words else []), *(["boolean"] if True in words else [])}
+    examples = [example for schema in schemas for example in cast("Sequence[Json]", schema.get("examples", ()))]
+    return Problem(path=path, message=message, hint=next(_hints(value, allows, examples), None))
 
 
-def _hint(value: Json, *, takes_text: bool, types: Sequence[str]) -> str | None:
+def _hints(value: Json, allows: Set[str], examples: Sequence[Json]) -> Iterator[str]:
+    """`allows`: the types of what would fit."""
     if value is None:
-        return "give it a value, or remove the key"
-    if isinstance(value, bool | int | float) and takes_text:
-        return "quote it, so that it is text"
-    if isinstance(value, str) and "array" in types:
-        return "write it as a list: [ … ]"
-    if isinstance(value, str) and "object" in types and ":" in value:
-        return "put a space after the colon"
-    if isinstance(value, str) and value.isdecimal() and {"integer", "number"} & set(types):
-        return "remove the quotes"
-    return None
+        yield "give it a value, or remove the key"
+    if examples:
+        yield f"as in {' or '.join(json.dumps(example, ensure_ascii=False) for example in examples)}"
+    if isinstance(value, bool | int | float) and "string" in allows:
+        yield "quote it, so that it is text"
+    if not isinstance(value, str):
+        return
+    if value.casefold() in _NO_TRUTHS and "boolean" in allows:
+        yield f"in YAML 1.2 {value} is text: write true or false"
+    if "array" in allows:
+        yield "write it as a list: [ … ]"
+    if "object" in allows and ":" in value:
+        yield "put a space after the colon"
+    if value.isdecimal() and {"integer", "number"} & allows:
+        yield "remove the quotes"
 
 
 def _any_of(value: Json, branches: Sequence[Schema], path: Trail) -> Iterator[Problem]:

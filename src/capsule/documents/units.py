@@ -28,6 +28,18 @@ MAX_DURATION_MS = 36_525 * 86_400_000  # a century: more is a slip, and what wai
 _AMOUNT = re.compile(r"([0-9]{1,18})(?:\.([0-9]{1,18}))?([A-Za-z]*)")
 
 
+_SPOKEN: Mapping[str, tuple[str, ...]] = {
+    "B": ("byte", "bytes"),
+    "KB": ("k",),
+    "MB": ("m",),
+    "GB": ("g",),
+    "s": ("sec", "secs", "second", "seconds"),
+    "m": ("min", "mins", "minute", "minutes"),
+    "h": ("hr", "hour", "hours"),
+    "d": ("day", "days"),
+}
+_SLIP = re.compile(r"\s*([0-9]{1,18})\s*([A-Za-z]{1,10})\.?\s*")
+
 _SIZE_FORMS = "4096, 512KiB, 1.5MB (B, KB, MB, GB, KiB, MiB, GiB)"
 _DURATION_FORMS = "500ms, 20s, 10m, 1h, 30d"
 
@@ -53,8 +65,19 @@ def _amount(value: str | int, units: Mapping[str, int], plain: str, forms: str) 
     whole, fraction, unit = written.groups("") if written else ("", "", "")
     factor = units.get(unit or plain)
     if written is None or factor is None:
-        raise ValueError(f"found {shown(value)}, allowed: {forms}")
+        meant = _meant(str(value), units)
+        raise ValueError(f"found {shown(value)}{f'; did you mean {meant}? Allowed' if meant else ', allowed'}: {forms}")
     amount, rest = divmod(int(whole + fraction) * factor, int(f"1{'0' * len(fraction)}"))
     if rest:
         raise ValueError(f"found {shown(value)}, allowed: whole numbers of {plain}")
     return amount
+
+
+def _meant(written: str, units: Mapping[str, int]) -> str | None:
+    """`20 kb` is 20KB, `5 sec` is 5s."""
+    parts = _SLIP.fullmatch(written)
+    if parts is None:
+        return None
+    amount, unit = parts.groups()
+    name = next((name for name in units if unit.casefold() in (name.casefold(), *_SPOKEN.get(name, ()))), None)
+    return None if name is None else f"{amount}{name}"

@@ -107,21 +107,24 @@ class Approvals:
 
 
 def _refused(decision: Decision, answer: Answer, *, late: bool) -> Decision:
-    reason = "the answer came after ten minutes" if late else answer.reason or f"{answer.by} said no"
-    return _denied(decision, f"{decision.reason}, and it was not approved: {reason}")
+    if late:
+        return _denied(decision, f"{decision.reason}, and the answer came after ten minutes", "call again")
+    reason = answer.reason or f"{answer.by} said no"
+    hint = None if answer.hint is None else str(recordable(answer.hint))
+    return _denied(decision, f"{decision.reason}, and it was not approved: {reason}", hint)
 
 
 def _changed(decision: Decision) -> Decision:
-    return _denied(decision, "what was approved is not what would happen now; ask again")
+    return _denied(decision, "what was approved is not what would happen now", "call again")
 
 
-def _denied(decision: Decision, reason: str) -> Decision:
+def _denied(decision: Decision, reason: str, suggestion: str | None) -> Decision:
     return Decision(
         effect=Effect.DENY,
         code=1007,
         rule=decision.rule,
         reason=reason,
-        suggestion="run with a terminal to be asked, or with --approve all; or write an allow rule",
+        suggestion=suggestion,
         resolved=decision.resolved,
         flags=decision.flags,
     )

@@ -103,7 +103,9 @@ class RuleReader:
 
     def _shape(self, key: str, raw: Json, shape: Mapping[str, Json]) -> None:
         for problem in schema.problems(raw, shape):
-            raise self._error(key, problem.message, below=problem.path, hint=problem.hint, at_key=problem.key)
+            listed = problem.path == ("pattern",) and not problem.key
+            hint = "`pattern` is one; several go under `patterns`" if listed else problem.hint
+            raise self._error(key, problem.message, below=problem.path, hint=hint, at_key=problem.key)
 
     def _path(self, key: str, raw: Mapping[str, Json], *, as_bars: bool) -> PathConstraint:
         self._shape(key, raw, PATH_CONSTRAINT)

@@ -49,8 +49,12 @@ def _advised(layers: Sequence[Layer], call: ConcreteCall, decision: Decision) ->
     """With the smallest edit that would allow the call, where the decision does not say what to do already."""
     if decision.effect is not Effect.DENY or decision.suggestion is not None or call.marker:
         return decision
-    edits = (smallest_edit(layer, call) for layer in layers)
-    return replace(decision, suggestion=next((edit for edit in edits if edit is not None), None))
+    for layer in layers:
+        edit = smallest_edit(layer, call)
+        if edit is not None:
+            where = f" (in the policy {layer.rules.name})" if len(layers) > 1 else ""
+            return replace(decision, suggestion=edit + where)
+    return decision
 
 
 def resolve_and_decide(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from capsule.calls import Access, ConcreteCall, ConcretePath, ConcreteUrl, Guard
+from capsule.calls.builtin import FS_LIST
 from capsule.canon import Json
 from capsule.documents import load_text
 from capsule.errors import PlanError
@@ -24,6 +25,8 @@ from capsule.policy.selectors import constraint_holds, needs_cover
 from capsule.policy.url_patterns import UrlPattern
 from capsule.policy.urls import UrlConstraint
 from capsule.policy.values import ValueConstraint
+
+_LONGEST_VALUES = 200  # characters of values that a suggested rule spells
 
 _quoted = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -51,7 +54,7 @@ def _smallest(layer: Layer, call: ConcreteCall) -> str | None:
     if book.grants.match(call).rules:
         return None
     edits = (_of_rule(layer, rule, call) for rule in book.nearest)
-    return next((edit for edit in edits if edit is not None), None) or _one_rule_more(layer, call)
+    return next((edit for edit in edits if edit is not None), None) or _one_rule_more(layer, call, book.nearest)
 
 
 def _of_rule(layer: Layer, rule: Rule, call: ConcreteCall) -> str | None:
@@ -79,7 +82,7 @@ def _wider(selector: Selector, constraint: Constraint, call: ConcreteCall, layer
     match constraint:
         case PathConstraint():
             paths = [path for path in call.paths if selector.covers(path.argument, guards[path.argument])]
-            added = tuple(escaped(shown_path(path.real, layer.places)) for path in paths)
+            added = tuple(_path_pattern(path, layer) for path in paths)
             parsed = tuple(PathPattern.parse(text, unanchored_allowed=False) for text in added)
             return _Wider(
                 constraint=replace(constraint, patterns=constraint.patterns + parsed), added=added, where=name
@@ -106,8 +109,14 @@ def _wider(selector: Selector, constraint: Constraint, call: ConcreteCall, layer
             return None
 
 
-def _one_rule_more(layer: Layer, call: ConcreteCall) -> str | None:
-    constraints = dict(_constraints(layer, call))
+def _one_rule_more(layer: Layer, call: ConcreteCall, nearest: Sequence[Rule]) -> str | None:
+    """It grants no value of an argument that another rule holds to something, but for the one of this call."""
+    held = {selector.name for rule in nearest for selector, each in rule.grants if isinstance(each, ValueConstraint)}
+    free = held - set(call.definition.guards)
+    values = {name: {"const": value} for name in sorted(free) if (value := call.args.get(name)) is not None}
+    if len(_quoted(values)) > _LONGEST_VALUES:
+        return None
+    constraints = {**dict(_constraints(layer, call)), **values}
     raw: Json = {"rules": [{"action": "allow", "tool": call.tool, "constraints": constraints}]}
     document = load_text(_quoted(raw), kind="policy", format="json")
     rules = read_policy(document, {call.tool: call.definition}).rules
@@ -131,7 +140,8 @@ def _constraints(layer: Layer, call: ConcreteCall) -> Iterator[tuple[str, Mappin
         match guard:
             case Guard.READ_PATH | Guard.WRITE_PATH:
                 paths = [path for path in call.paths if path.argument == argument]
-                spelled: list[Json] = [escaped(shown_path(path.real, layer.places)) for path in paths]
+                beneath = "/**" if call.tool == FS_LIST.name else ""  # a listing of nothing helps nobody
+                spelled: list[Json] = [_path_pattern(path, layer).rstrip("/") + beneath for path in paths]
                 named: dict[str, Json] = {"pattern": spelled[0]} if len(spelled) == 1 else {"patterns": spelled}
                 yield argument, {**named, **({"protected": "allow"} if _is_protected(layer, paths[0]) else {})}
             case Guard.URL:
@@ -153,6 +163,10 @@ _ESCAPED = str.maketrans({char: "\\" + char for char in "*?[]{}\\"})
 def escaped(text: str) -> str:
     """A pattern that matches this text and nothing else."""
     return text.translate(_ESCAPED)
+
+
+def _path_pattern(path: ConcretePath, layer: Layer) -> str:
+    return escaped(shown_path(path.real, layer.places))
 
 
 def _url_pattern(url: ConcreteUrl) -> str:

@@ -13,6 +13,7 @@ from capsule.policy.layer import Layer
 from capsule.policy.matching import RuleIndex
 from capsule.policy.rules import Action, Rule, Selector
 from capsule.policy.selectors import constraint_holds, needs_cover
+from capsule.policy.values import ValueConstraint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +51,9 @@ class Explanation:
 
 
 def explain(layers: Sequence[Layer], call: ConcreteCall, state: RunState) -> Explanation:
-    stories = tuple(_story(layer, rule, call, tainted=state.tainted) for layer in layers for rule in layer.rules.rules)
+    stories = tuple(
+        story_of(layer, rule, call, tainted=state.tainted) for layer in layers for rule in layer.rules.rules
+    )
     decision = resolve_and_decide(layers, lambda: call, state)[1]
     limits = (*_granted_limits(decision), *_counted_limits(layers, decision))
     return Explanation(decision=decision, stories=stories, limits=limits)
@@ -83,7 +86,7 @@ def _counted_limits(layers: Sequence[Layer], decision: Decision) -> Iterator[Lim
         yield LimitSource(name="rate_limit", value=f"{count} a minute", rule=rule_id)
 
 
-def _story(layer: Layer, rule: Rule, call: ConcreteCall, *, tainted: bool) -> RuleStory:
+def story_of(layer: Layer, rule: Rule, call: ConcreteCall, *, tainted: bool) -> RuleStory:
     because = _away(rule, call, tainted=tainted)
     if because is None:
         matched = layer.rule_matches(rule, call)
@@ -108,6 +111,9 @@ def _mismatch(layer: Layer, rule: Rule, call: ConcreteCall) -> str:
     constraints = rule.bars if as_bars else rule.grants
     for selector, constraint in constraints:
         if not constraint_holds(selector, constraint, call, layer.world, as_bars=as_bars):
+            if isinstance(constraint, ValueConstraint):
+                value = call.args.get(selector.name)
+                return f"{selector.name}: {'it is absent' if value is None else constraint.mismatch(value)}"
             floor = "" if as_bars else _floor(layer, rule, call)
             return f"{selector.name}: {_values(selector, call)} is not covered{floor}"
     uncovered = [
@@ -134,7 +140,4 @@ def _values(selector: Selector, call: ConcreteCall) -> str:
         for command in call.commands
         if selector.covers(command.argument, guards[command.argument])
     ]
-    if texts:
-        return ", ".join(repr(cut(text)) for text in texts)
-    value = call.args.get(selector.name)
-    return "what is absent" if value is None else cut(repr(value))
+    return ", ".join(repr(cut(text)) for text in texts) or "what is absent"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TypeAlias
 
-from capsule.calls import Components, ConcretePath, Places
+from capsule.calls import Access, Components, ConcretePath, Places
 from capsule.canon import Json
 from capsule.policy.addresses import NOT_PUBLIC_V4, NOT_PUBLIC_V6, PUBLIC_V6
 from capsule.policy.folding import fold, fold_names
@@ -183,12 +183,15 @@ def writable(path: ConcretePath, pattern: BoundPattern, constraint: PathConstrai
     return all(_spells_listed(pattern, names, folded=folded) for names, folded in _forms(path))
 
 
-def held_back(path: ConcretePath, pattern: BoundPattern, constraint: PathConstraint, *, hangs: bool) -> str:
-    """Why a pattern that would cover a path does not grant it: the floor in words."""
+def held_back(path: ConcretePath, pattern: BoundPattern, constraint: PathConstraint, *, hangs: bool) -> str | None:
+    """The floor, in words, that keeps a path from a pattern that covers it; None where there is none."""
     if not constraint.hidden and not pattern.matches(path.real, hidden=False, hangs=hangs):
         return "a name that begins with a dot must be spelled, or the rule say `hidden: allow`"
-    later = next((found for names, folded in _forms(path) if (found := runs_later(names, folded=folded))), None)
-    return f"{later} is run by the host later: only a pattern that spells it covers it"
+    for names, folded in _forms(path) if path.access is Access.WRITE else ():
+        if not _spells_listed(pattern, names, folded=folded):
+            later = runs_later(names, folded=folded)
+            return f"{later} is run by the host later: only a pattern that spells it covers it"
+    return None
 
 
 def _forms(path: ConcretePath) -> Iterator[tuple[Components, bool]]:

@@ -9,6 +9,7 @@ from capsule.calls import ConcreteCall, Decision, LayerState, RunState, ToolCall
 from capsule.canon import Json
 from capsule.errors import ToolError
 from capsule.policy.decide import decide
+from capsule.policy.explain import story_of
 from capsule.policy.layer import Layer
 from capsule.policy.paper import OnPaper
 from capsule.policy.resolve import definition_of, resolve
@@ -63,7 +64,9 @@ def _example_problem(
     matched = any(layer.rule_matches(rule, call) for call in fitting)
     if matched is wanted:
         return None
-    return "the rule does not match it" if wanted else "the rule matches it"
+    if not wanted:
+        return "the rule matches it"
+    return f"the rule does not match it: {story_of(layer, rule, fitting[0], tainted=True).because}"
 
 
 _FILLED: Mapping[str, Json] = {"content": "", "command": ["true"], "path": "x", "url": "https://example.com/"}
@@ -89,7 +92,8 @@ def _test(test: PolicyTest, layer: Layer, world: OnPaper, definitions: Mapping[s
     try:
         concrete = resolve(call, definition_of(test.tool, definitions), world, search=layer.rules.search)
     except ToolError as error:
-        return Sample(name=name, place=test.place, problem=str(error))
+        hint = f"; {error.hint}" if error.hint else ""
+        return Sample(name=name, place=test.place, problem=f"{error.message}{hint}")
     state = RunState(tainted=test.tainted, layers=(LayerState(),))
     return Sample(name=name, place=test.place, problem=_difference(test, decide((layer,), concrete, state)))
 

@@ -101,7 +101,10 @@ LIMIT_KEYS: Mapping[str, Mapping[str, Json]] = {
 _CONSTRAINTS: Mapping[str, Json] = {
     "type": "object",
     "properties": dict(LIMIT_KEYS),
-    "additionalProperties": {"type": "object"},
+    "additionalProperties": {
+        "type": "object",
+        "examples": [{"pattern": "./docs/**"}, {"enum": ["create"]}],  # of what is guarded, and of other arguments
+    },
     "description": "Argument names, guard keys (paths read_paths write_paths urls commands) and limits.",
 }
 

@@ -104,10 +104,11 @@ class PathSelector:
         if path.argument not in self._arguments:
             return None
         covering = self._any_dot.matches(path.real, hangs=hangs) | self._spelled_dot.matches(path.real, hangs=hangs)
-        found = sorted((self._entries[number] for number in covering), key=lambda entry: entry.rule)
-        if not found:
-            return None
-        return found[0].rule, floors.held_back(path, found[0].pattern, found[0].constraint, hangs=hangs)
+        for entry in sorted((self._entries[number] for number in covering), key=lambda entry: entry.rule):
+            floor = floors.held_back(path, entry.pattern, entry.constraint, hangs=hangs)
+            if floor is not None:
+                return entry.rule, floor
+        return None
 
     def _bars(self, path: ConcretePath, *, hangs: bool) -> set[int]:
         found: set[int] = set()
