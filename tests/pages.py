@@ -147,7 +147,7 @@ class Project:
             case "file":
                 file = self.directory / name
                 file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_text(body, encoding="utf-8")
+                file.write_text(text, encoding="utf-8")  # with its title: so it is when somebody copies the block
             case "plan":
                 Plan.parse(body)
             case "policy":

@@ -48,6 +48,7 @@ def walk() -> Iterator[tuple[str, ast.AST]]:
 def test_public_names_are_listed_and_say_what_they_are() -> None:
     ours = {name for name, value in vars(capsule).items() if getattr(value, "__module__", "").startswith("capsule")}
     assert {name for name in ours if name[0] != "_"} <= set(capsule.__all__)
+    assert set(capsule.__all__) <= set(dir(capsule)), "a prompt completes them"
     for name in capsule.__all__:
         value = getattr(capsule, name)
         written = (value.__doc__ or "").startswith(f"{name}(") is False  # @dataclass fills in the signature

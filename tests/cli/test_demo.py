@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -18,6 +19,13 @@ def test_it_shows_a_run_its_report_and_its_check(capsule: Typed, project: Path) 
     assert "(exit code 3: something was denied; this is a demo and goes on)" in ran.out
     assert "1 run, 0 broken" in ran.out
     assert sorted(project.rglob("*")) == before
+
+
+def test_nothing_of_it_stays(capsule: Typed, isolated_home: Path) -> None:
+    before = os.environ.get("CAPSULE_HOME")
+    assert capsule("demo").code == 0
+    assert not (isolated_home / ".capsule").exists()
+    assert os.environ.get("CAPSULE_HOME") == before
 
 
 def test_the_temporary_directory_is_gone(capsule: Typed) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+from journals import mounted
 from typed import Typed, WritePlan
 
 
@@ -36,6 +38,16 @@ def test_a_journal_that_is_none_is_a_fault(capsule: Typed, project: Path) -> Non
     assert "✗ journal" in ran.out
     assert "it is not an SQLite file" in ran.out
     assert "    name another file with --db" in ran.out
+
+
+def test_a_home_that_cannot_be_made_is_a_fault(capsule: Typed, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (project / "sealed").mkdir()
+    monkeypatch.setenv("CAPSULE_HOME", str(project / "sealed" / "home"))
+    with mounted(project / "sealed", "-t", "tmpfs", "-o", "ro", "tmpfs"):
+        ran = capsule("doctor")
+    assert ran.code == 1
+    assert "✗ home" in ran.out
+    assert "set CAPSULE_HOME" in ran.out
 
 
 def test_a_foreign_package_of_the_same_name_is_a_fault(process: Typed, tmp_path: Path) -> None:

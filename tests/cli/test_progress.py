@@ -25,7 +25,7 @@ LIVE = "\r\x1b[2K"
 def test_a_terminal_shows_the_running_step_in_colour(plan: WritePlan) -> None:
     terminal = Terminal("run", plan(STEPS), "--policy", "policy.yaml")
     assert terminal.end() == 3
-    assert f"{LIVE}… read (1 of 3)" in terminal.shown
+    assert f"{LIVE}… read (step 1 of 3)" in terminal.shown
     assert "\x1b[32m✓\x1b[0m read  fs.read" in terminal.shown
     assert plain(terminal.shown).startswith(LINES)
 
@@ -49,7 +49,7 @@ def test_with_json_only_a_terminal_shows_progress(process: Typed, plan: WritePla
     assert ran.err == ""
     terminal = Terminal("run", plan(STEPS), "--policy", "policy.yaml", "--json")
     assert terminal.end() == 3
-    assert "… read (1 of 3)" in terminal.shown
+    assert "… read (step 1 of 3)" in terminal.shown
 
 
 def test_a_wait_for_a_rate_is_shown(plan: WritePlan, project: Path) -> None:

@@ -93,6 +93,30 @@ def test_ctrl_c_at_the_question_interrupts_the_run(capsule: Typed, plan: WritePl
     assert not (project / "desk" / "a.md").exists()
 
 
+@pytest.mark.parametrize("leave", ["end_of_input", "interrupt"])
+def test_whatever_ends_a_question_ends_its_line(plan: WritePlan, leave: str) -> None:
+    terminal = Terminal("run", plan(SIGN), *OPTIONS)
+    terminal.until(PROMPT)
+    getattr(terminal, leave)()
+    terminal.end()
+    after = plain(terminal.shown).rpartition("[y/N] ")[2]
+    assert after.partition("\n")[0].strip() in ("", "^C")
+
+
+def test_all_of_what_is_long_can_be_seen(plan: WritePlan, project: Path) -> None:
+    lines = "\\n".join(f"line {number}" for number in range(500)) + r"\e[2J"
+    step = f'- {{id: sign, tool: fs.write, args: {{path: desk/a.md, content: "{lines}"}}}}'
+    terminal = Terminal("run", plan(step), *OPTIONS)
+    assert "line 499" not in plain(terminal.until(PROMPT))
+    terminal.type("v\n")
+    whole = plain(terminal.until(PROMPT))
+    assert all(f"│ line {number}\n" in whole for number in range(1, 499))
+    assert r"│ line 499\x1b[2J" in whole
+    terminal.type("y\n")
+    assert terminal.end() == 0
+    assert (project / "desk" / "a.md").read_text().startswith("line 0\nline 1\n")
+
+
 def test_reads_are_not_asked_about_with_approve_reads(plan: WritePlan, project: Path) -> None:
     (project / "desk" / "c.md").write_text("Read me.\n")
     read = "- {id: look, tool: fs.read, args: {path: desk/c.md}}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -94,6 +95,24 @@ def test_a_journal_that_cannot_be_read_leaves_an_earlier_report_alone(capsule: T
         shown = capsule("report", "last", "--db", "runs.db", *words)
         assert (shown.code, (project / "report.txt").read_text()) == (4, before)
         assert "cannot be understood" in shown.err
+
+
+@pytest.mark.parametrize("command", ["report", "show-run"])
+@pytest.mark.parametrize("words", [[], ["--json"]], ids=["lines", "json"])
+def test_an_altered_run_is_shown_and_said_to_be_so(
+    capsule: Typed, ran: Ran, project: Path, command: str, words: list[str]
+) -> None:
+    whole = capsule(command, "last", "--db", "runs.db", *words)
+    assert (whole.code, whole.err) == (0, "")
+    forge(project / "runs.db", "UPDATE records SET body = replace(body, 'docs/a.md', 'docs/b.md')")
+    shown = capsule(command, "last", "--db", "runs.db", *words)
+    assert shown.code == 4
+    assert "docs/b.md" in (shown.out if not words else json.dumps(shown.json))
+    assert f"run {ran.json['run_id']} was altered: record " in shown.err
+
+
+def test_who_approved_is_said(capsule: Typed, ran: Ran) -> None:
+    assert "(approved by --approve all)" in capsule("report", "last", "--db", "runs.db").out
 
 
 def test_the_key_is_no_place_for_a_report(capsule: Typed, ran: Ran, project: Path) -> None:

@@ -85,6 +85,19 @@ def test_a_question_shows_the_call_and_its_grant(workdir: Path, db: Path) -> Non
     }
 
 
+def test_advice_is_for_where_nobody_decided(workdir: Path) -> None:
+    said_no = Asked(approved=False)
+    with gate_of(workdir, POLICY, approver=said_no) as gate:
+        refused = gate.call(write("ask/new")).error
+    with gate_of(workdir, POLICY) as gate:
+        unasked = gate.call(write("ask/new")).error
+    assert refused is not None
+    assert (refused.code, refused.hint) == (1007, None)
+    assert unasked is not None
+    assert unasked.code == 1007
+    assert "hand an approver to the gate" in str(unasked.hint)
+
+
 def test_question_and_answer_are_records_that_carry_the_digest(workdir: Path, db: Path) -> None:
     for approved in (True, False):
         asked = Asked(approved=approved)

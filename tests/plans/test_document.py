@@ -166,6 +166,11 @@ FAULTS = [
 ]
 
 
+def test_a_policy_is_no_plan() -> None:
+    with pytest.raises(PlanError, match="this is a policy, not a plan"):
+        Plan.parse("rules: []")
+
+
 @pytest.mark.parametrize(("text", "code", "place", "message", "hint"), FAULTS)
 def test_a_fault_names_its_place_and_what_to_do(
     text: str, code: int, place: str, message: str, hint: str | None

@@ -11,7 +11,7 @@ import yaml
 
 from capsule.calls import LayerState, RunState, Source, ToolCall
 from capsule.errors import PlanError, ToolError
-from capsule.policy import OnPaper, Policy, check_policy, explain
+from capsule.policy import OnPaper, Policy, check_policy, explain, resolve_and_decide
 
 B_COM = "https://b.com/x"
 
@@ -206,6 +206,53 @@ def test_explain_names_the_rule_of_each_limit() -> None:
 
 
 @pytest.mark.parametrize(
+    ("constraints", "tool", "args", "because"),
+    [
+        ("path: {pattern: x}, mode: {enum: [create]}", "fs.write", {"mode": "append"}, "mode: found 'append', allowed"),
+        (
+            "path: {pattern: x}, content: {maxLength: 0}",
+            "fs.write",
+            {},
+            "content: found 1 characters, allowed: at most 0",
+        ),
+        ("path: {pattern: x}, length: {maximum: 5}", "fs.read", {}, "length: it is absent"),
+        ("path: {pattern: y}", "fs.read", {}, "path: 'x' is not covered"),
+        ("path: {pattern: '*'}", "fs.read", {"path": ".env"}, "covered: a name that begins with a dot must be spelled"),
+        ("path: {pattern: '*'}", "fs.write", {"path": "Makefile"}, "covered: Makefile is run by the host later"),
+    ],
+)
+def test_explain_says_what_does_not_fit(constraints: str, tool: str, args: dict[str, Any], because: str) -> None:
+    policy = f"rules: [{{action: allow, tool: {tool}, constraints: {{{constraints}}}}}]"
+    given = {"path": "x", **({"content": "c"} if tool == "fs.write" else {}), **args}
+    (story,) = explained(policy, tool, **given)["rules"]
+    assert because in story["because"]
+
+
+def test_an_edit_never_lets_go_of_what_another_rule_holds_an_argument_to() -> None:
+    rules = "[{id: a, action: allow, tool: fs.write, constraints: {path: {pattern: x}, content: {maxLength: 3}}}]"
+    policy = Policy.parse(f"rules: {rules}")
+    suggestion = policy.decide(ToolCall(tool="fs.write", args={"path": "x", "content": "long"})).suggestion
+    assert suggestion is not None
+    edited = Policy.parse(_edited(rules, suggestion))
+    assert edited.decide(ToolCall(tool="fs.write", args={"path": "x", "content": "long"})).effect.value == "allow"
+    assert edited.decide(ToolCall(tool="fs.write", args={"path": "x", "content": "other"})).effect.value == "deny"
+
+
+def test_the_edit_for_a_listing_shows_what_is_there() -> None:
+    suggestion = Policy.parse("rules: []").decide(ToolCall(tool="fs.list", args={"path": "docs"})).suggestion
+    assert suggestion is not None
+    assert '{"pattern": "./docs/**"}' in suggestion
+
+
+def test_of_several_layers_the_edit_says_which() -> None:
+    layers = [Policy.parse(f"{{name: {name}, rules: []}}").bind(OnPaper()) for name in ("pack", "user")]
+    call = Policy.parse("rules: []").concrete(ToolCall(tool="fs.read", args={"path": "x"}), OnPaper())
+    decision = resolve_and_decide(layers, lambda: call, RunState(layers=(LayerState(), LayerState())))[1]
+    assert decision.suggestion is not None
+    assert decision.suggestion.endswith(" (in the policy pack)")
+
+
+@pytest.mark.parametrize(
     ("rules", "tool", "args"),
     [
         ("[]", "fs.read", {"path": "a b/[x]*.md"}),
@@ -317,6 +364,9 @@ def _edited(rules: str, suggestion: str) -> str:
         ("[{action: allow, tool: fs.write, constraints: {path: {pattern: ./*, protected: allow}}}]", "no effect"),
         ("[{action: allow, tool: http.get, constraints: {url: {pattern: '**'}}}]", "every public host"),
         ("[{action: deny, tool: shell.run, constraints: {command: {pattern: rm}}}]", "seat belt"),
+        ("[{action: allow, tool: fs.read, constraints: {path: {pattern: './src/**.py'}}}]", "inside a name is a *"),
+        ("[{action: deny, tool: fs.read, constraints: {path: {pattern: $HOME/x}}}]", "$HOME is a name and no variable"),
+        ("[{action: allow, tool: fs.read, constraints: {path: {pattern: ~root/x}}}]", "only ~/ is a home"),
         ("[{action: deny, tool: fs.wirte}]", "no tool is called fs.wirte; did you mean fs.write?"),
         ("[{action: deny, tool: [fs.read, f.*]}]", "no tool is called f.*"),
         ("[{action: allow, tool: fs.read, constraints: {path: {pattern: '/*/**'}}}]", "more than any one job"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from contextlib import chdir, suppress
+from collections.abc import Iterator
+from contextlib import chdir, contextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -58,7 +60,7 @@ def demo(
     Example: capsule demo --dir demo
     """
     if directory is None:
-        with TemporaryDirectory(prefix="capsule-demo-") as name:
+        with TemporaryDirectory(prefix="capsule-demo-") as name, _home_of_its_own():
             _tour(Path(name), as_json=as_json)
         if as_json:
             return
@@ -68,6 +70,20 @@ def demo(
     _tour(directory, as_json=as_json)
     if not as_json:
         print_line(f"To go on:\n  cd {printable(str(directory))}\n{_NEXT}")
+
+
+@contextmanager
+def _home_of_its_own() -> Iterator[None]:
+    """Nothing of the demo stays, not even the key that a first run makes."""
+    before = os.environ.get("CAPSULE_HOME")
+    with TemporaryDirectory(prefix="capsule-home-") as home:
+        os.environ["CAPSULE_HOME"] = home
+        try:
+            yield
+        finally:
+            del os.environ["CAPSULE_HOME"]
+            if before is not None:
+                os.environ["CAPSULE_HOME"] = before
 
 
 def _make_ready(directory: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -47,7 +48,7 @@ def doctor(*, db: Db = None, as_json: AsJson = False) -> None:
     """Check this machine: Python, the package, the journal, what can be enforced; exit 1 when something fails."""
     loaded = settings()
     found = probe(home=loaded.user_home)
-    checks = [*_of_python(), *_of_store(loaded, db), *_of_machine(found)]
+    checks = [*_of_python(), _of_home(loaded), *_of_store(loaded, db), *_of_machine(found)]
     if as_json:
         print_json({"checks": [check.as_json() for check in checks], "machine": found.as_json()})
     else:
@@ -72,6 +73,16 @@ def _of_python() -> Iterator[Check]:
             continue
         hint = f"it has a package `capsule` too: `pip uninstall {name}`, then install capsule-agent again"
         yield Check(name="foreign package", state="fail", found=f"{name} {foreign} is installed", hint=hint)
+
+
+def _of_home(loaded: Settings) -> Check:
+    """Where the key is made at the first run."""
+    home = loaded.home
+    above = next(path for path in (home, *home.parents) if path.exists())
+    if above.is_dir() and os.access(above, os.W_OK | os.X_OK):
+        return Check(name="home", state="ok", found=f"{home}" if above == home else f"{home}, made by the first run")
+    hint = "set CAPSULE_HOME to a directory of your own"
+    return Check(name="home", state="fail", found=f"{home}: {above} is no directory that you may write in", hint=hint)
 
 
 def _of_store(loaded: Settings, db: Path | None) -> Iterator[Check]:
@@ -112,7 +123,7 @@ def _of_machine(found: Machine) -> Iterator[Check]:
         found=f"ABI {landlock}" if landlock else "not available",
         hint=None
         if landlock >= _LANDLOCK_TCP_ABI
-        else "Linux 6.7 or newer with Landlock can contain commands without bubblewrap",
+        else "for `shell.run`, which comes later: Linux 6.7 or newer contains commands without bubblewrap",
     )
     namespaces = found.user_namespaces and found.bubblewrap is not None
     yield Check(
@@ -121,7 +132,7 @@ def _of_machine(found: Machine) -> Iterator[Check]:
         found=_namespaces(found),
         hint=None
         if namespaces
-        else "to contain commands in namespaces: `apt install bubblewrap` and allow user namespaces",
+        else "for `shell.run`, which comes later: `apt install bubblewrap`, and allow user namespaces",
     )
 
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
+import typer
+
 from capsule.cli.options import here, settings
+from capsule.cli.outermost import EXIT_INTEGRITY
 from capsule.gate import open_journal
+from capsule.screen import printable
 from capsule.store import Run, Store
 
 
@@ -19,3 +24,15 @@ def find_id(store: Store, reference: str) -> str:
 
 def find_run(store: Store, reference: str) -> Run:
     return store.run(find_id(store, reference))
+
+
+def warn_if_altered(store: Store, run: Run) -> None:
+    """Said last, when everything was shown: what stands there is not what was recorded. Exit 4."""
+    checked = store.verify(run.run_id)
+    if checked.ok:
+        return
+    breaches = [f"record {check.breach.seq} {check.breach.message}" for check in checked.checks if check.breach]
+    found = "; ".join([*breaches, *([checked.problem] if checked.problem else [])])
+    sys.stderr.write(f"capsule: run {run.run_id} was altered: {printable(found)} [5004]\n")
+    sys.stderr.write("  hint: what is shown is not what was recorded; see `capsule verify`\n")
+    raise typer.Exit(EXIT_INTEGRITY)

@@ -32,7 +32,7 @@ class Progress:
         self.run_id = run_id
 
     def began(self, step: Step) -> None:
-        self._status(f"… {printable(step.id)} ({step.index + 1} of {self._steps})")
+        self._status(f"… {printable(step.id)} (step {step.index + 1} of {self._steps})")
 
     def ended(self, step: Step, tool: str, result: ToolResult) -> None:
         if self._silent:

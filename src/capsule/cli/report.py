@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from capsule.cli.journal import find_run, journal
+from capsule.cli.journal import find_run, journal, warn_if_altered
 from capsule.cli.options import AsJson, Db, RunReference, settings
 from capsule.cli.show import show_document, show_lines
 from capsule.gate import is_kept, now_ms
@@ -37,10 +37,12 @@ def report(
     """Make a run readable: its timeline, what was touched, what was denied and the edit that would allow it."""
     store = journal(db)
     wants_json = as_json or format is Format.JSON
-    made = Report(store, find_run(store, run), generated_ms=now_ms())
+    found = find_run(store, run)
+    made = Report(store, found, generated_ms=now_ms())
     if output is not None and is_kept(output, settings(), store.path):
         raise typer.BadParameter(f"{output} is a file of Capsule's own", param_hint="-o")
     if wants_json:
         show_document(made.head(), made.steps, lambda: {"summary": made.summary()}, output=output)
     else:
         show_lines(console_lines(made), output)
+    warn_if_altered(store, found)

@@ -6,7 +6,7 @@ from itertools import chain
 
 import typer
 
-from capsule.cli.journal import find_run, journal
+from capsule.cli.journal import find_run, journal, warn_if_altered
 from capsule.cli.options import AsJson, Db, RunReference
 from capsule.cli.show import show_document, show_lines
 from capsule.gate import now_ms
@@ -20,8 +20,10 @@ def add_to(app: typer.Typer) -> None:
 def show_run(run: RunReference, *, db: Db = None, as_json: AsJson = False) -> None:
     """Show one run: where, when and how it ended, and each step in a line."""
     store = journal(db)
-    report = Report(store, find_run(store, run), generated_ms=now_ms())
+    found = find_run(store, run)
+    report = Report(store, found, generated_ms=now_ms())
     if as_json:
         show_document({"run": report.head()["run"]}, report.steps)
     else:
         show_lines(chain(run_lines(report), end_lines(report)))
+    warn_if_altered(store, found)

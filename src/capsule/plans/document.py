@@ -102,6 +102,10 @@ def _refuse_empty(document: Document) -> None:
     value = document.value
     if not isinstance(value, Mapping) or value.get("steps") not in (None, []):
         return
+    if "rules" in value:
+        raise document.error(
+            ("rules",), "this is a policy, not a plan", hint="capsule run PLAN --policy FILE", key=True
+        )
     known = cast("Mapping[str, Json]", PLAN_SCHEMA["properties"])
     if all(key in known for key in value):
         error = document.error(("steps",), "the plan has no steps", hint="give it at least one: steps: [{tool: …}]")

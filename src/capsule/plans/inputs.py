@@ -107,4 +107,6 @@ def _typed(declaration: PlanInput, text: str) -> Json:
     except PlanError as error:
         if declaration.type not in {"array", "object"}:
             return text  # refused with the word that was found, which says more than where it is not JSON
-        raise PlanError(3004, error.message, hint=error.hint or "write it as JSON") from None
+        example = f'["{text[:20]}"]' if declaration.type == "array" else '{"key": "value"}'
+        hint = error.hint or f"write it as JSON: --input '{declaration.name}={example}'"
+        raise PlanError(3004, error.message, hint=hint) from None

@@ -80,6 +80,9 @@ def _of_rule(rule: Rule, definitions: Mapping[str, ToolDefinition]) -> Iterator[
 def _of_paths(rule: Rule, paths: PathConstraint) -> Iterator[Remark]:
     if not paths.patterns:
         yield Remark(level="note", rule=rule.id, message="an empty list of patterns matches nothing")
+    for pattern in paths.patterns:
+        for message in _slips(pattern.text):
+            yield Remark(level="note", rule=rule.id, message=message)
     if rule.action in (Action.DENY, Action.LIMIT):
         return
     for pattern in paths.patterns:
@@ -132,6 +135,17 @@ def _of_sandbox(rule: Rule, sandbox: SandboxGrant) -> Iterator[Remark]:
     if sandbox.network and sandbox.read:
         message = "a command that reads files and has the network can send them anywhere"
         yield Remark(level="danger", rule=rule.id, message=message)
+
+
+def _slips(pattern: str) -> Iterator[str]:
+    """What means something elsewhere, and is taken to the letter here."""
+    names = pattern.split("/")
+    if any("**" in name and name.strip("*") for name in names):
+        yield f"in {pattern} a ** inside a name is a *: for any number of directories write **/ before the name"
+    if names[0].startswith("$"):
+        yield f"{pattern}: {names[0]} is a name and no variable; the home is ~/"
+    if names[0].startswith("~") and names[0] != "~":
+        yield f"{pattern}: {names[0]} is a name in the workdir; only ~/ is a home"
 
 
 def _begins_wild(pattern: str) -> bool:

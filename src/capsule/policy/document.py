@@ -31,6 +31,9 @@ _ID_DIGITS_WHEN_TAKEN = 16
 
 def read_policy(document: Document, definitions: Mapping[str, ToolDefinition]) -> PolicyRules:
     """PlanError 3001, with file:line:column, for the first thing that is wrong."""
+    if isinstance(document.value, Mapping) and "steps" in document.value:
+        hint = "capsule run PLAN --policy FILE"
+        raise document.error(("steps",), "this is a plan, not a policy", hint=hint, key=True)
     check(document, POLICY_SCHEMA)
     raw = cast("Mapping[str, Json]", document.value)
     rules = _rules(document, raw, definitions)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast
 
-from capsule.calls import BUILTIN, Status
+from capsule.calls import BUILTIN, RunStatus, Status
 from capsule.canon import Json
 from capsule.report.build import Report
 from capsule.report.reading import as_list, as_mapping
@@ -62,7 +62,10 @@ def summary_lines(report: Report) -> Iterator[Line]:
 def end_lines(report: Report) -> Iterator[Line]:
     """How the run ended, and why where it was not a step."""
     run, summary = _part(report.head(), "run"), report.summary()
-    yield Line(icon=f"{run['status']}:", text=_counts(_part(summary, "counts"), summary))
+    planned = len(as_list(_part(report.head(), "plan").get("steps")))
+    cut_short = run["status"] in (RunStatus.INTERRUPTED.value, RunStatus.RUNNING.value)
+    of_plan = f", of a plan of {planned}" if cut_short and planned else ""
+    yield Line(icon=f"{run['status']}:", text=_counts(_part(summary, "counts"), summary) + of_plan)
     if error := _part(run, "error"):
         yield Line(icon=f"  {error.get('code')}", text=_shown(error.get("message")), colour="red")
         if error.get("hint"):
@@ -74,7 +77,9 @@ def step_lines(step: Mapping[str, Json]) -> Iterator[Line]:
     icon, colour = ICONS[str(step["status"])]
     timing = _part(step, "timing")
     took = "" if timing.get("duration_ms") is None else f"  {timing['duration_ms']} ms"
+    approval = _part(step, "approval")
     notes = [
+        *([f"approved by {_shown(approval.get('by'))}"] if approval.get("approved") else []),
         *_texts(step.get("flags")),
         *([f"{count} finding{'s'[: count != 1]}"] if (count := len(as_list(step.get("findings")))) else []),
     ]
