@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from typed import Typed
+from typed import Typed, WritePlan
 
 from capsule.cli import COMMANDS
 
@@ -97,6 +97,8 @@ def test_a_shell_that_is_not_known(process: Typed) -> None:
         ("capsule run plan.yaml --approve ", {"ask", "reads", "all", "deny"}),
         ("capsule schema ", {"plan", "policy", "report", "floor"}),
         ("capsule list-runs --status de", {"denied"}),
+        ("capsule tools show fs.", {"fs.list", "fs.read", "fs.write"}),
+        ("capsule report ", {"last"}),
     ],
 )
 def test_words_are_completed_as_bash_asks(process: Typed, typed: str, completed: set[str]) -> None:
@@ -104,6 +106,13 @@ def test_words_are_completed_as_bash_asks(process: Typed, typed: str, completed:
     ran = process(COMP_WORDS=typed, COMP_CWORD=str(len(words) - 1), _CAPSULE_COMPLETE="complete_bash")
     assert (ran.code, ran.err) == (0, "")
     assert set(ran.out.split()) == completed
+
+
+def test_recorded_runs_are_completed(process: Typed, plan: WritePlan) -> None:
+    assert process("run", plan("- {tool: fs.read, args: {path: docs/a.md}}"), "--policy", "policy.yaml").code == 0
+    [run] = process("list-runs", "--json").json
+    ran = process(COMP_WORDS="capsule show-run ", COMP_CWORD="2", _CAPSULE_COMPLETE="complete_bash")
+    assert ran.out.split() == ["last", run["run_id"][-8:]]
 
 
 @pytest.mark.parametrize(("name", "more"), [("zsh", {}), ("fish", {"_TYPER_COMPLETE_FISH_ACTION": "get-args"})])

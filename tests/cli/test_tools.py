@@ -19,8 +19,10 @@ def test_a_tool_shows_its_arguments(capsule: Typed, name: str) -> None:
     definition = BUILTIN[name]
     out = capsule("tools", "show", name).out
     assert out.startswith(f"{name}: {definition.description}\n")
-    shown = {line.split()[0]: line.partition("  guarded as ")[2] for line in out.splitlines()[2:]}
+    *arguments, gives = out.splitlines()[2:]
+    shown = {line.split()[0]: line.partition("  guarded as ")[2] for line in arguments}
     assert shown == {argument: definition.guards.get(argument, "") for argument in definition.arguments}
+    assert gives == f"  gives {', '.join(definition.output)}"
     assert capsule("tools", "show", name, "--json").json == definition.as_json()
 
 

@@ -11,6 +11,7 @@ from granted import Granted, everything, grant
 from hypothesis import given
 from hypothesis import strategies as st
 
+from capsule.calls import BUILTIN
 from capsule.canon import Json, canonical
 from capsule.effects import Anchors, Visible
 from capsule.errors import ToolError
@@ -241,3 +242,17 @@ def test_content_that_cannot_be_bytes_is_not_valid(
         write(anchors, content, encoding=encoding)
     assert (caught.value.code, caught.value.kind) == (2002, "validation_error")
     assert list(workdir.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("tool", "args"),
+    [
+        ("fs.read", {"path": "given"}),
+        ("fs.list", {"path": "."}),
+        ("fs.write", {"path": "new", "content": "x"}),
+    ],
+)
+def test_a_tool_gives_what_its_definition_says(tmp_path: Path, tool: str, args: dict[str, Json]) -> None:
+    (tmp_path / "given").write_text("x")
+    with Anchors.open(tmp_path) as anchors:
+        assert tuple(called(anchors, tool, args)) == BUILTIN[tool].output

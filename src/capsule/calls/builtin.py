@@ -16,6 +16,7 @@ STREAM_BYTES = MIB
 FS_READ = ToolDefinition(
     name="fs.read",
     description="Read a regular file, or a range of it.",
+    output=("path", "content", "encoding", "size", "sha256", "truncated", "next_offset"),
     args_schema={
         "type": "object",
         "properties": {
@@ -35,6 +36,7 @@ FS_READ = ToolDefinition(
 FS_LIST = ToolDefinition(
     name="fs.list",
     description="List what lies beneath a directory, as far as the policy shows it.",
+    output=("path", "entries", "truncated", "next_offset", "skipped_names"),
     args_schema={
         "type": "object",
         "properties": {
@@ -53,6 +55,7 @@ FS_LIST = ToolDefinition(
 FS_WRITE = ToolDefinition(
     name="fs.write",
     description="Create, overwrite or append to a regular file, all of it or nothing.",
+    output=("path", "bytes_written", "created", "sha256"),
     args_schema={
         "type": "object",
         "properties": {
@@ -75,6 +78,7 @@ FS_WRITE = ToolDefinition(
 HTTP_GET = ToolDefinition(
     name="http.get",
     description="Fetch a URL with GET; every redirect is decided anew.",
+    output=("url", "status", "headers", "body", "encoding", "truncated", "redirects"),
     args_schema={
         "type": "object",
         "properties": {
@@ -92,6 +96,7 @@ HTTP_GET = ToolDefinition(
 SHELL_RUN = ToolDefinition(
     name="shell.run",
     description="Run one program with a list of arguments, contained by the machine; no shell.",
+    output=("exit_code", "stdout", "stderr", "truncated", "timed_out", "duration_ms"),
     args_schema={
         "type": "object",
         "properties": {

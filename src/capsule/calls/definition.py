@@ -47,6 +47,7 @@ class ToolDefinition:
     name: str
     description: str
     args_schema: Mapping[str, Json]
+    output: tuple[str, ...] = ()  # the members of what it gives, for whoever writes a plan
     guards: Mapping[str, Guard] = field(default_factory=dict)
     side_effect_class: SideEffect = SideEffect.READ
     timeout_ms: int = 30_000
@@ -76,6 +77,7 @@ class ToolDefinition:
             "name": self.name,
             "description": self.description,
             "args_schema": self.args_schema,
+            "output": list(self.output),
             "guards": {name: guard.value for name, guard in self.guards.items()},
             "side_effect_class": self.side_effect_class.value,
             "timeout_ms": self.timeout_ms,

@@ -4,14 +4,37 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Annotated, TypeAlias
 
 import typer
 
 from capsule.cli.options import here, settings
 from capsule.cli.outermost import EXIT_INTEGRITY
+from capsule.errors import CapsuleError
 from capsule.gate import open_journal
 from capsule.screen import printable
 from capsule.store import Run, Store
+
+_OFFERED = 20
+
+
+def _known_runs(begun: str) -> list[str]:
+    """For a shell that completes: the last eight characters of the newest runs of the usual journal."""
+    try:
+        known = [run.run_id[-8:] for run in journal(None).runs(limit=_OFFERED)]
+    except CapsuleError:
+        known = []
+    return [name for name in ("last", *known) if name.startswith(begun)]
+
+
+RunReference: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        metavar="RUN",
+        help="A run id, 4 or more characters of its beginning or end, or `last`.",
+        autocompletion=_known_runs,
+    ),
+]
 
 
 def journal(db: Path | None) -> Store:

@@ -110,7 +110,12 @@ def _app_of(names: Iterable[str]) -> typer.Typer:
     gc.disable()  # nothing that is imported is ever garbage, and looking for it takes a tenth of the start
     import typer  # noqa: PLC0415 - what `--help` and `--version` do not need
 
-    app = typer.Typer(name="capsule", rich_markup_mode=None, pretty_exceptions_enable=False)
+    app = typer.Typer(
+        name="capsule",
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["--help", "-h"]},
+    )
     app.callback()(_nothing)  # so that one command is still a sub-command
     for name in names:
         import_module(COMMANDS[name].module).add_to(app)

@@ -15,9 +15,6 @@ Db: TypeAlias = Annotated[
     Path | None, typer.Option("--db", metavar="FILE", readable=False, help="The journal. [default: ~/.capsule/runs.db]")
 ]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print exactly one JSON document on standard output.")]
-RunReference: TypeAlias = Annotated[
-    str, typer.Argument(metavar="RUN", help="A run id, 4 or more characters of its beginning or end, or `last`.")
-]
 PolicyOption: TypeAlias = Annotated[
     list[Path],
     typer.Option(

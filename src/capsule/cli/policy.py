@@ -79,7 +79,7 @@ def add_to(parent: typer.Typer) -> None:
     parent.add_typer(app)
 
 
-@app.command()
+@app.command(short_help="Is it valid, and what in it is dangerous?")
 def check(policy: File, *, as_json: AsJson = False) -> None:
     """Is the file valid, and what in it is dangerous or without effect?
 
@@ -98,12 +98,14 @@ def check(policy: File, *, as_json: AsJson = False) -> None:
     print_line(f"{printable(str(policy))}: valid, {rules}, {remarked}")
 
 
-@app.command(name="explain", cls=TakesArgv)
+@app.command(name="explain", cls=TakesArgv, short_help="Why is this call allowed or denied?")
 def explain_call(  # noqa: PLR0913 - each is an option of the contract
     tool: Annotated[str, typer.Argument(metavar="TOOL", help="The tool, as in fs.read.")],
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="K=V", help="Arguments of the call: NAME=TEXT or NAME:=JSON; behind --, a command."),
+        typer.Argument(
+            metavar="K=V … -- ARGV …", help="Arguments of the call: NAME=TEXT or NAME:=JSON; behind --, a command."
+        ),
     ] = None,
     *,
     policy: PolicyOption,
@@ -161,7 +163,7 @@ def _print_explanation(explanation: Explanation) -> None:
         print_line(f"  {icon} {printable(story.rule)} ({story.action}): {printable(story.because)}")
 
 
-@app.command(name="decide")
+@app.command(name="decide", short_help="Decide many calls, one a line.")
 def decide_calls(
     *,
     policy: PolicyOption,
@@ -244,7 +246,7 @@ def _read_call(text: str, name: str, source: Source) -> ToolCall:
     )
 
 
-@app.command()
+@app.command(short_help="Decide its own examples and tests.")
 def test(policy: File, *, as_json: AsJson = False) -> None:  # noqa: PT028 - a command, not a test
     """Decide the policy's own examples and tests on paper; exit 1 when one does not hold.
 

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from capsule.cli.journal import find_run, journal, warn_if_altered
-from capsule.cli.options import AsJson, Db, RunReference, settings
+from capsule.cli.journal import RunReference, find_run, journal, warn_if_altered
+from capsule.cli.options import AsJson, Db, settings
 from capsule.cli.show import show_document, show_lines
 from capsule.gate import is_kept, now_ms
 from capsule.report import Report, console_lines

@@ -6,8 +6,8 @@ from itertools import chain
 
 import typer
 
-from capsule.cli.journal import find_run, journal, warn_if_altered
-from capsule.cli.options import AsJson, Db, RunReference
+from capsule.cli.journal import RunReference, find_run, journal, warn_if_altered
+from capsule.cli.options import AsJson, Db
 from capsule.cli.show import show_document, show_lines
 from capsule.gate import now_ms
 from capsule.report import Report, end_lines, run_lines

@@ -15,7 +15,7 @@ from capsule.gate import tool_definition, tool_definitions
 def add_to(app: typer.Typer) -> None:
     tools = typer.Typer(name="tools", help="The tools a call can name.", no_args_is_help=True, rich_markup_mode=None)
     tools.command(name="list")(list_tools)
-    tools.command()(show)
+    tools.command(short_help="One tool: its arguments and what of them is guarded.")(show)
     app.add_typer(tools)
 
 
@@ -30,7 +30,15 @@ def list_tools(*, as_json: AsJson = False) -> None:
         print_line(f"{name} {definition.side_effect_class.value:<6} {definition.description}")
 
 
-def show(name: Annotated[str, typer.Argument(metavar="NAME", help="The tool.")], *, as_json: AsJson = False) -> None:
+def _names(begun: str) -> list[str]:
+    return [definition.name for definition in tool_definitions() if definition.name.startswith(begun)]
+
+
+def show(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The tool.", autocompletion=_names)],
+    *,
+    as_json: AsJson = False,
+) -> None:
     """Show one tool: its arguments, what of them a policy guards, its defaults.
 
     Example: capsule tools show fs.read
@@ -45,3 +53,4 @@ def show(name: Annotated[str, typer.Argument(metavar="NAME", help="The tool.")],
         guard = definition.guards.get(argument)
         guarded = f"  guarded as {guard.value}" if guard else ""
         print_line(f"  {argument:<12} {json.dumps(schema, ensure_ascii=False)}{guarded}")
+    print_line(f"  gives {', '.join(definition.output)}")
