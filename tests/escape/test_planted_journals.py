@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 from gated import gate_of, grown, write
-from journals import START, forge, open_store, recorded_run
+from journals import START, end, forge, intent, open_store, outcome, recorded_run
 
 from capsule.errors import StorageError
 from capsule.store import Store
+from capsule.store.reserve import give_up_reserve
 
 POLICY = 'rules: [{action: allow, tool: fs.write, constraints: {path: {pattern: "./out/*"}}}]'
 SWALLOW = """CREATE TRIGGER swallow AFTER INSERT ON records WHEN NEW.seq > 1
@@ -61,6 +62,76 @@ def test_e4_nothing_is_done_over_a_journal_that_could_swallow_its_records(
     assert named in str(found.problem)
 
 
+def _with_schema(path: Path, statement: str, *values: object) -> None:
+    """What SQLite's own language would refuse to make."""
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA writable_schema = ON")
+        db.execute(statement, values)
+        version = db.execute("PRAGMA schema_version").fetchone()[0]
+        db.execute(f"PRAGMA schema_version = {version + 1}")
+        db.commit()
+
+
+_PLANT = (
+    "INSERT INTO sqlite_master (type, name, tbl_name, rootpage, sql) VALUES ('trigger', 'sqlite_x', 'records', 0, ?)"
+)
+
+
+@pytest.mark.parametrize("when", ["", "WHEN NEW.seq > 1"])
+def test_e4_a_trigger_with_a_name_like_sqlites_own_swallows_nothing(
+    workdir: Path, path: Path, store: Store, when: str
+) -> None:
+    ignore = f"CREATE TRIGGER sqlite_x BEFORE INSERT ON records {when} BEGIN SELECT RAISE(IGNORE); END"
+    _with_schema(path, _PLANT, ignore)
+    with pytest.raises(StorageError, match="the trigger sqlite_x is not Capsule's"), gate_of(workdir, POLICY) as gate:
+        gate.call(write("out/new"))
+    assert not (workdir / "out/new").exists()
+    assert not open_store(path, readonly=True).verify().ok
+
+
+def test_e4_a_record_that_is_swallowed_while_a_run_goes_on_is_noticed(workdir: Path, path: Path, store: Store) -> None:
+    with gate_of(workdir, POLICY) as gate:
+        _with_schema(path, _PLANT, "CREATE TRIGGER sqlite_x BEFORE INSERT ON records BEGIN SELECT RAISE(IGNORE); END")
+        with pytest.raises(StorageError, match="takes no record") as caught:
+            gate.call(write("out/new"))
+        _with_schema(path, "DELETE FROM sqlite_master WHERE name = 'sqlite_x'")
+    assert caught.value.code == 5004
+    assert not (workdir / "out/new").exists()
+
+
+def test_e1_an_index_that_hides_a_run_is_named(path: Path, store: Store) -> None:
+    hidden = recorded_run(store)
+    made = "SELECT sql FROM sqlite_master WHERE name = 'runs_begun'"
+    with closing(sqlite3.connect(path)) as db:
+        before = db.execute(made).fetchone()[0]
+    change = "UPDATE sqlite_master SET sql = ? WHERE name = 'runs_begun'"
+    _with_schema(path, change, f"{before} AND run_id <> x'{hidden.replace('-', '')}'")
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("REINDEX runs_begun")
+    _with_schema(path, change, before)
+    found = open_store(path, readonly=True)
+    assert hidden not in [run.run_id for run in found.runs()]
+    assert f"the index of runs hides run {hidden}" in str(found.verify().problem)
+    assert found.verify(hidden).ok
+    assert found.run(hidden).run_id == hidden
+
+
+def test_statistics_that_sqlite_keeps_are_not_strange(path: Path, store: Store) -> None:
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("ANALYZE")
+    recorded_run(open_store(path))
+    assert open_store(path, readonly=True).verify().ok
+
+
+def test_e4_what_is_planted_where_the_reserve_lies_changes_nothing(path: Path) -> None:
+    path.parent.mkdir()
+    path.with_name("runs.db-reserve").mkdir()
+    store = open_store(path)
+    recorded_run(store)
+    give_up_reserve(path)
+    assert store.verify().ok
+
+
 def test_e1_records_that_are_a_view_are_not_read(path: Path, store: Store) -> None:
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS id FROM n"
     with closing(sqlite3.connect(path)) as db:
@@ -99,6 +170,26 @@ def test_f1_a_fifo_beside_the_journal_does_not_hold_it_up(path: Path, store: Sto
         with pytest.raises(StorageError, match="is not a regular file"):
             open_store(path, readonly=readonly)
         assert time.monotonic() - begun < 1
+
+
+def test_e4_a_forked_child_that_leaves_its_block_takes_nothing_from_its_parent(path: Path) -> None:
+    store = open_store(path)
+    run = store.begin(START)
+    run.append("intent", intent(1))
+    run.append("outcome", outcome(1), hold=True)
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            run.close()
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert store.run(run.run_id).status.value == "running"
+    run.end(end())
+    assert store.verify().ok
+    assert store.run(run.run_id).records == 4
 
 
 def test_f1_a_fifo_for_a_lock_does_not_hold_it_up(path: Path) -> None:

@@ -48,6 +48,8 @@ class RunLock:
             # Whoever held the last lock has just taken it, or the empty directory, away.
 
     def release(self) -> None:
+        if self not in _held_here:
+            return  # let go of already: this process was forked from the one that holds it
         with suppress(FileNotFoundError), _opened(self._directory) as parent:
             os.unlink(self._name, dir_fd=parent)  # while it is held: nobody can have locked the next file of this name
         self.let_go()

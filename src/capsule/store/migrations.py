@@ -268,10 +268,14 @@ MIGRATIONS: tuple[Migration, ...] = (
 )
 
 
+# Indexes of primary keys, which alone have no text, and what ANALYZE keeps. A name like SQLite's own proves nothing.
+_SQLITES_OWN = "(type = 'index' AND sql IS NULL) OR (type = 'table' AND name IN ('sqlite_stat1', 'sqlite_stat4'))"
+
+
 def strange_to(db: sqlite3.Connection, version: int) -> list[str]:
     """What a file of this schema holds beside what its migrations made, or lacks of it; empty in a store of ours."""
     made = {" ".join(text.split()) for step in MIGRATIONS[:version] for text in step if not text.startswith("PRAGMA")}
-    rows = db.execute("SELECT type, name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")
+    rows = db.execute(f"SELECT type, name, sql FROM sqlite_master WHERE NOT ({_SQLITES_OWN})")
     found = {" ".join(str(sql).split()): f"the {kind} {name}" for kind, name, sql in rows}
     added = [what for text, what in found.items() if text not in made]
     missing = [_named(text) for text in made if text not in found]

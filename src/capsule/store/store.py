@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +27,7 @@ from capsule.store.opening import (
     reading,
 )
 from capsule.store.reading import Record, Run, records_from, run_ids, run_of, start_of, starts, with_bodies
-from capsule.store.verify import ChainReader, Verification
+from capsule.store.verify import ChainCheck, ChainReader, Verification, damage_of
 from capsule.store.writer import RunWriter, begin_run
 
 _NEAREST = 3
@@ -121,10 +121,11 @@ class Store:
             reader = ChainReader(db, head=None if head is None else bytes.fromhex(head))
             if run_id is None:
                 checks = tuple(reader.every_run())
+                problem = reader.damage or _strange(db, checks)
             else:
                 place, key, _ = self._start(db, run_id)
                 checks = (reader.run_at(place, key),)
-            problem = reader.damage or "; ".join(strange_to(db, len(MIGRATIONS))) or None
+                problem = reader.damage or _strange(db, ())
         lost = None if reader.head_seen else f"no chain that holds has a record with the hash {head}"
         return Verification(checks=checks, problem=problem or lost)
 
@@ -148,6 +149,16 @@ class Store:
                 return run_id_text(run_id)
         where = "" if workdir is None else f" of {workdir}"
         raise ReplayError(4001, f"there is no run{where} yet", hint="`capsule list-runs` shows the runs there are")
+
+
+def _strange(db: sqlite3.Connection, found: Iterable[ChainCheck]) -> str | None:
+    """What was done to the store beside its records; `found` are runs that its index must know too."""
+    try:
+        hidden = {check.run_id for check in found} - {run_id_text(key) for key in run_ids(db)}
+        strange = [*strange_to(db, len(MIGRATIONS)), *(f"the index of runs hides run {run}" for run in sorted(hidden))]
+    except sqlite3.DatabaseError as error:
+        return f"the file is damaged: {damage_of(error)}"
+    return "; ".join(strange) or None
 
 
 def _make_ready(path: Path, version: int, busy_seconds: float) -> None:

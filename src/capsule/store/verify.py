@@ -107,7 +107,7 @@ class ChainReader:
         try:
             found: tuple[int, bytes] | None = self._db.execute(_FIRST_PLACE, (place,)).fetchone()
         except sqlite3.Error as error:
-            self.damage = f"the file is damaged: {_damage(error)}"
+            self.damage = f"the file is damaged: {damage_of(error)}"
             return None
         return found
 
@@ -123,7 +123,7 @@ class ChainReader:
         except _Broken as broken:
             breach = Breach(seq=chain.seq + 1, message=str(broken))
         except sqlite3.Error as error:
-            breach = Breach(seq=chain.seq + 1, message=f"cannot be read: {_damage(error)}")
+            breach = Breach(seq=chain.seq + 1, message=f"cannot be read: {damage_of(error)}")
         return ChainCheck(
             run_id=text,
             records=chain.seq,
@@ -192,7 +192,7 @@ class ChainReader:
         return None
 
 
-def _damage(error: sqlite3.Error) -> str:
+def damage_of(error: sqlite3.Error) -> str:
     """What a fault says about the file; one that says nothing about it is raised again."""
     if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         raise error

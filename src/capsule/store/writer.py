@@ -93,6 +93,8 @@ class RunWriter:
             if self._closed:
                 return
             self._closed = True
+            if os.getpid() != self._process:
+                return  # a forked child has its parent's records in hand, and must not write them a second time
             try:
                 self._write()
             finally:
@@ -162,10 +164,13 @@ class RunWriter:
             for body in record.bodies:
                 insert_body(self._db, body)
             place = self._base + record.seq
-            self._db.execute(
+            inserted = self._db.execute(
                 _INSERT,
                 (place, self._key, record.seq, record.kind, record.body, record.salt, record.prev, record.hash),
             )
+            if inserted.rowcount != 1:
+                hint = "it was altered; keep it as evidence, and name another store with --db"
+                raise StorageError(5004, f"the journal {self._path} takes no record", hint=hint)
         self._db.execute("COMMIT")
 
     def _is_stored(self, record: SealedRecord) -> bool:
