@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -209,6 +210,27 @@ def test_a11_odd_files_hold_nothing_up(jail: Jail, base: Path, kind: str) -> Non
         with pytest.raises(ToolError, match="only regular files"):
             jail.write("thing", mode)
     assert time.perf_counter() - begun < 1
+
+
+def test_a11_who_waits_at_a_fifo_is_not_woken(jail: Jail, base: Path) -> None:
+    fifo = base / "ws/thing"
+    os.mkfifo(fifo)
+    woken = threading.Event()
+
+    def wait() -> None:
+        os.close(os.open(fifo, os.O_WRONLY))
+        woken.set()
+
+    waiting = threading.Thread(target=wait, daemon=True)
+    waiting.start()
+    try:
+        time.sleep(0.05)
+        with pytest.raises(ToolError, match="only regular files"):
+            jail.read("thing")
+        assert not woken.wait(0.1)
+    finally:
+        os.close(os.open(fifo, os.O_RDONLY | os.O_NONBLOCK))
+        waiting.join(5)
 
 
 DYING_WRITER = """

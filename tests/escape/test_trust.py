@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Mapping
+from contextlib import ExitStack
 from itertools import permutations
 from pathlib import Path
 from sysconfig import get_path
@@ -28,6 +29,7 @@ from gated import (
     tree,
     write,
 )
+from journals import mounted
 
 from capsule.approval import allow_all
 from capsule.calls import RunStatus, Source, ToolCall
@@ -235,12 +237,49 @@ def test_f2_a_plan_that_rewrites_its_own_rules(own: Path) -> None:
 
 
 def test_f2_nor_does_another_name_of_the_same_file(own: Path) -> None:
-    """A hard link is written beside: what the policy's own name leads to stays as it was."""
     (own / "docs/hard").hardlink_to(own / "policy.yaml")
     with Gate(assemble(_opening(own, "policy.yaml"))) as gate:
         for mode in ("append", "overwrite"):
-            assert gate.call(write("docs/hard", "EVIL", mode=mode)).ok
+            assert code(gate.call(write("docs/hard", "EVIL", mode=mode))) == 1001
     assert (own / "policy.yaml").read_text() == WIDE
+
+
+def test_f2_nor_after_the_process_has_moved(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(own)
+    policy = Policy.load("policy.yaml")
+    monkeypatch.chdir(own / "docs")
+    with Gate.open(policy=policy, workdir="..", db=own / "journal/runs.db") as gate:
+        assert code(gate.call(write("policy.yaml", "EVIL", mode="overwrite"))) == 1001
+    assert (own / "policy.yaml").read_text() == WIDE
+
+
+def test_f2_nor_does_a_mount_of_the_same_directory(own: Path, isolated_home: Path) -> None:
+    home = isolated_home / ".capsule"
+    (home / "packs").mkdir(parents=True, mode=0o700)
+    places = {"docs/home": home, "docs/rules": own, "docs/above": isolated_home}
+    with ExitStack() as mounts:
+        gate = mounts.enter_context(Gate(assemble(_opening(own, "policy.yaml"))))
+        for name, source in places.items():
+            (own / name).mkdir()
+            mounts.enter_context(mounted(own / name, "--bind", str(source)))
+        key = (home / "key").read_bytes()
+        assert code(gate.call(read("docs/home/key", encoding="base64"))) == 1001
+        assert code(gate.call(read("docs/above/.capsule/key", encoding="base64"))) == 1001
+        for name in (
+            "docs/home/key",
+            "docs/home/config.toml",
+            "docs/home/packs/mine",
+            "docs/above/.capsule/new",
+            "docs/rules/policy.yaml",
+            "docs/rules/journal/runs.db",
+            "docs/rules/journal/runs.db-journal",
+        ):
+            for mode in ("create", "overwrite", "append"):
+                assert code(gate.call(write(name, "EVIL", mode=mode, create_dirs=True))) == 1001, (name, mode)
+        assert gate.call(write("docs/rules/docs/fine", "fine")).ok
+    assert (own / "policy.yaml").read_text() == WIDE
+    assert (home / "key").read_bytes() == key
+    assert not (home / "config.toml").exists()
 
 
 @pytest.mark.parametrize(

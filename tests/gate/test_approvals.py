@@ -339,11 +339,31 @@ def test_ctrl_c_at_a_question_ends_the_run(workdir: Path, db: Path, error: BaseE
     assert ends_as(db, gate.run_id) is status
 
 
-@pytest.mark.parametrize("answer", [None, "yes", True, object()], ids=lambda answer: type(answer).__name__)
+class _Unsayable:
+    def __bool__(self) -> bool:
+        raise RuntimeError
+
+    def __format__(self, spec: str) -> str:
+        raise RuntimeError
+
+
+_UNSAID: Any = _Unsayable()
+ODD_ANSWERS = {
+    "nothing": None,
+    "text": "yes",
+    "true": True,
+    "object": object(),
+    "nearly yes": Answer(approved=1, by="x"),  # type: ignore[arg-type]
+    "no name": Answer(approved=False, by=_UNSAID, reason=_UNSAID, hint=_UNSAID),
+}
+
+
+@pytest.mark.parametrize("answer", ODD_ANSWERS.values(), ids=ODD_ANSWERS)
 def test_f4_an_answer_that_is_none_says_no(workdir: Path, db: Path, answer: Any) -> None:
     with gate_of(workdir, POLICY, approver=lambda question: answer) as gate:
         assert code(gate.call(write("ask/new"))) == 1007
     assert not (workdir / "ask/new").exists()
+    assert kinds(db) == ["start", "question", "answer", "refused", "end"]
 
 
 def test_e2_neither_question_nor_answer_gives_a_secret_away(workdir: Path, db: Path) -> None:

@@ -9,11 +9,25 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
-from gated import bodies, code, ends_as, gate_of, holds, kinds, made, read, records, tree
+from gated import (
+    bodies,
+    code,
+    db_of,
+    ends_as,
+    everything_stored,
+    gate_of,
+    holds,
+    kinds,
+    made,
+    read,
+    records,
+    tree,
+)
 
 from capsule.calls import Context, RunStatus, Status, ToolCall
 from capsule.canon import Json
 from capsule.errors import ToolError
+from capsule.gate.recordable import recordable
 
 POLICY = """
 rules:
@@ -298,3 +312,41 @@ def test_a_number_that_does_not_fit_becomes_text(workdir: Path, db: Path, given:
     assert isinstance(output, Mapping)
     assert isinstance(output["n"], str)
     assert records(db)[2].body["output"] == output
+
+
+class _Raising(dict[str, Json]):
+    def items(self) -> Any:
+        raise RuntimeError("a secret of its own")
+
+
+class _Odd(dict[str, Json]):
+    def items(self) -> Any:
+        return [("a", 1, 2)]
+
+
+class _LiesAboutItself(float):
+    def __float__(self) -> float:
+        return float("nan")
+
+
+class _Nameless(type):
+    @property
+    def __name__(cls) -> str:  # type: ignore[override]
+        return "\ud800"
+
+
+class _OfNoName(metaclass=_Nameless):
+    pass
+
+
+@pytest.mark.parametrize("args", [_Raising(a=1), _Odd(a=1), {"path": _OfNoName()}, {_OfNoName(): 1}])
+def test_f4_whatever_a_value_does_when_it_is_read_the_call_is_a_record(workdir: Path, args: Any) -> None:
+    with gate_of(workdir, POLICY) as gate:
+        result = gate.call(ToolCall(tool="fs.read", args=args))
+    assert code(result) == 2002
+    assert kinds(db_of(workdir)) == ["start", "refused", "end"]
+    assert b"a secret of its own" not in everything_stored(db_of(workdir))
+
+
+def test_a_number_is_what_it_is_and_not_what_it_says() -> None:
+    assert recordable({"n": _LiesAboutItself(0.5)}) == {"n": 0.5}

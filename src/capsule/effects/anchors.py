@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from capsule.calls import Components, FileGrant
+from capsule.calls import Components, FileGrant, Places
 from capsule.effects.beneath import DIRECTORY, Beneath, best
+from capsule.effects.kept import Kept
 from capsule.effects.volume import is_procfs
 from capsule.errors import PlanError
 
@@ -20,22 +20,20 @@ _CLOSED = -1
 class Anchors:
     """Handles for the workdir and for "/": who renames the workdir away cannot move a run elsewhere."""
 
-    __slots__ = ("_kept", "beneath", "path", "root", "workdir")
+    __slots__ = ("beneath", "kept", "path", "root", "workdir")
 
-    def __init__(
-        self, *, path: Components, root: int, workdir: int, beneath: Beneath, kept: tuple[Components, ...]
-    ) -> None:
-        self._kept = kept
+    def __init__(self, *, path: Components, root: int, workdir: int, beneath: Beneath, kept: Kept) -> None:
+        self.kept = kept
         self.path = path  # the workdir's real path
         self.root = root
         self.workdir = workdir
         self.beneath = beneath
 
     @classmethod
-    def open(cls, workdir: Path, *, beneath: Beneath | None = None, kept: Iterable[Components] = ()) -> Self:
+    def open(cls, workdir: Path, *, beneath: Beneath | None = None, places: Places | None = None) -> Self:
         """`beneath` is the way to open files; left out, the best that this machine has.
 
-        `kept` are files that no tool may have, under whatever name.
+        `places` names what is kept from tools under whatever name.
         """
         way = best() if beneath is None else beneath
         path = real_components(workdir)
@@ -44,7 +42,7 @@ class Anchors:
             undo.callback(os.close, root)
             handle = _directory(way, root, path)
             undo.pop_all()
-        return cls(path=path, root=root, workdir=handle, beneath=way, kept=tuple(kept))
+        return cls(path=path, root=root, workdir=handle, beneath=way, kept=Kept(places))
 
     def close(self) -> None:
         root, workdir, self.root, self.workdir = self.root, self.workdir, _CLOSED, _CLOSED
@@ -62,10 +60,6 @@ class Anchors:
     def open_granted(self, grant: FileGrant, flags: int) -> int:
         return self.beneath.open(self.handle(grant), grant.components, flags)
 
-    def is_kept(self, status: os.stat_result) -> bool:
-        """Whether a file that was opened is one of those that are kept, under another name."""
-        return any(_has(name, status) for name in self._kept)
-
     def handle(self, grant: FileGrant) -> int:
         return self.workdir if grant.anchor == "workdir" else self.root
 
@@ -78,13 +72,6 @@ class Anchors:
 
     def absolute(self, grant: FileGrant) -> Components:
         return (*self.path, *grant.components) if grant.anchor == "workdir" else grant.components
-
-
-def _has(name: Components, status: os.stat_result) -> bool:
-    try:
-        return os.path.samestat(Path("/", *name).lstat(), status)
-    except OSError:
-        return False
 
 
 def real_components(path: Path) -> Components:

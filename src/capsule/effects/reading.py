@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from capsule.calls import Chunk, FileGrant
 from capsule.effects.anchors import Anchors
+from capsule.effects.beneath import O_PATH
 from capsule.effects.failures import failure, grant_path
 from capsule.errors import PolicyDenied, ToolError
 
@@ -43,11 +44,12 @@ class Bounds:
 def read(anchors: Anchors, grant: FileGrant, *, offset: int, length: int | None, bounds: Bounds) -> Chunk:
     """From `offset`; `length` None is the rest of the file."""
     try:
+        _look(anchors, grant)
         descriptor = anchors.open_granted(grant, FILE)
         try:
             status = os.fstat(descriptor)
             only_regular(status, grant)
-            if status.st_nlink > 1 and anchors.is_kept(status):
+            if anchors.kept.is_unreadable(status):
                 raise PolicyDenied(1001, f"{grant_path(grant)} is another name of a file that no tool may read")
             want = bounds.max_bytes if length is None else min(length, bounds.max_bytes)
             data = _range(descriptor, offset, want, status.st_size, bounds.in_time)
@@ -57,6 +59,15 @@ def read(anchors: Anchors, grant: FileGrant, *, offset: int, length: int | None,
     except OSError as error:
         raise failure(error, "read", grant) from error
     return Chunk(data=data, size=size, hard_link=status.st_nlink > 1)
+
+
+def _look(anchors: Anchors, grant: FileGrant) -> None:
+    """Before anything is opened: whoever waits at the other end of a FIFO would take that for a reader."""
+    handle = anchors.open_granted(grant, O_PATH)
+    try:
+        only_regular(os.fstat(handle), grant)
+    finally:
+        os.close(handle)
 
 
 def only_regular(status: os.stat_result, grant: FileGrant) -> None:

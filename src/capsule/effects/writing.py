@@ -44,6 +44,8 @@ def write(
     try:
         parent = _parent(anchors, grant, create_dirs=create_dirs)
         try:
+            if anchors.kept.is_place(parent, anchors.absolute(grant)):
+                raise _another_name(grant)
             return _Write(
                 anchors=anchors, grant=grant, data=data, mode=mode, clock=clock, bounds=bounds, parent=parent
             ).done()
@@ -170,6 +172,8 @@ class _Write:
         if stat.S_ISLNK(old.st_mode):
             raise link_appeared(self.grant)
         only_regular(old, self.grant)
+        if self.anchors.kept.is_unwritable(old, self.anchors.absolute(self.grant)):
+            raise _another_name(self.grant)
         if self.mode == "create":
             raise self._exists()
         if not os.access(self.name, os.W_OK, dir_fd=self.parent):
@@ -224,6 +228,10 @@ class _Write:
 
     def _changed(self) -> ToolError:
         return ToolError(2003, f"{grant_path(self.grant)} changed while it was appended to", hint="call again")
+
+
+def _another_name(grant: FileGrant) -> PolicyDenied:
+    return PolicyDenied(1001, f"{grant_path(grant)} is another name of what no tool may write")
 
 
 def _same(one: os.stat_result, other: os.stat_result) -> bool:

@@ -57,8 +57,8 @@ class Approvals:
         with self._clock.stopped():
             answer = self._answer(question)
         late = (self._clock.monotonic() - asked) * 1000 > VALID_FOR_MS
-        yes = answer.approved is True  # nothing else that happens to be true
-        said = self._mask.record({"by": recordable(answer.by), "reason": recordable(answer.reason)}).value
+        yes = answer.approved
+        said = self._mask.record({"by": answer.by, "reason": answer.reason}).value
         assert isinstance(said, Mapping)
         record = {"call": at.number, "digest": question.digest, "approved": yes, **said, "at": self._clock.wall_ms()}
         self._writer.append("answer", record)
@@ -73,11 +73,9 @@ class Approvals:
 
     def _answer(self, question: Question) -> Answer:
         """An approver that fails has not said yes."""
-        answer: object = attempt(lambda: self._approver(question), who="the approver")
+        answer = attempt(lambda: _plain(self._approver(question)), who="the approver")
         if isinstance(answer, CapsuleError):
-            return Answer(approved=False, by="the approver", reason=answer.message)
-        if not isinstance(answer, Answer):
-            return Answer(approved=False, by="the approver", reason="it gave no answer")
+            return Answer(approved=False, by="the approver", reason=_words(answer.message))
         return answer
 
     def _question(self, call: ToolCall, at: Place, concrete: ConcreteCall, decision: Decision) -> Question:
@@ -106,12 +104,27 @@ class Approvals:
         )
 
 
+def _plain(answer: object) -> Answer:
+    """An approver's words, read once; only True is a yes, and nothing else that happens to be true."""
+    if not isinstance(answer, Answer):
+        return Answer(approved=False, by="the approver", reason="it gave no answer")
+    return Answer(
+        approved=answer.approved is True,
+        by=str(recordable(answer.by)),
+        reason=_words(answer.reason),
+        hint=_words(answer.hint),
+    )
+
+
+def _words(said: object) -> str | None:
+    return None if said is None else str(recordable(said))
+
+
 def _refused(decision: Decision, answer: Answer, *, late: bool) -> Decision:
     if late:
         return _denied(decision, f"{decision.reason}, and the answer came after ten minutes", "call again")
     reason = answer.reason or f"{answer.by} said no"
-    hint = None if answer.hint is None else str(recordable(answer.hint))
-    return _denied(decision, f"{decision.reason}, and it was not approved: {reason}", hint)
+    return _denied(decision, f"{decision.reason}, and it was not approved: {reason}", answer.hint)
 
 
 def _changed(decision: Decision) -> Decision:

@@ -82,7 +82,7 @@ def disk_world(
         db=db or settings.db,
         in_use=in_use,
     )
-    with Anchors.open(workdir, kept=places.unreadable) as anchors:
+    with Anchors.open(workdir, places=places) as anchors:
         yield OnDisk(places, anchors), anchors
 
 

@@ -44,11 +44,11 @@ from capsule.errors import CapsuleError, PolicyDenied, StorageError, ToolError
 from capsule.gate.approvals import Approvals
 from capsule.gate.assemble import Opening, assemble
 from capsule.gate.context import GrantedContext
-from capsule.gate.foreign import attempt
+from capsule.gate.foreign import attempt, described
 from capsule.gate.masking import Masked
 from capsule.gate.parts import Parts, Step
 from capsule.gate.place import Place
-from capsule.gate.plain import described, plain_call
+from capsule.gate.plain import plain_call
 from capsule.gate.recordable import Copier, recordable
 from capsule.gate.records import call_record, decision_record, error_from, error_record, grant_record, result_record
 from capsule.gate.run_clock import RunClock

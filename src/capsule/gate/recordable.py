@@ -48,8 +48,9 @@ class Copier:
 
     def _name(self, name: object) -> str:
         if not isinstance(name, str):
-            self._note(f"a key is no text but {type(name).__name__}")
-            return f"<{type(name).__name__}>"
+            kind = self._type_name(name)
+            self._note(f"a key is no text but {kind}")
+            return f"<{kind}>"
         return self._text(name)
 
     def _leaf(self, value: object) -> Json:
@@ -61,8 +62,9 @@ class Copier:
             case int() | float():
                 return self._number(value)
             case _:
-                self._note(f"a value is no JSON but {type(value).__name__}")
-                return f"<{type(value).__name__}>"
+                name = self._type_name(value)
+                self._note(f"a value is no JSON but {name}")
+                return f"<{name}>"
 
     def _number(self, value: float) -> Json:
         if isinstance(value, int):
@@ -71,10 +73,11 @@ class Copier:
                 return value
             self._note(f"a number is beyond ±{MAX_INTEGER}")
             return str(value) if value.bit_length() < _LONG else hex(value)
-        if math.isfinite(value):
-            return float(value)
-        self._note(f"{value} is no JSON number")
-        return repr(value)
+        number = float.__float__(value)  # not what a subclass says of itself
+        if math.isfinite(number):
+            return number
+        self._note(f"{number} is no JSON number")
+        return repr(number)
 
     def _text(self, value: str) -> str:
         plain = str.__str__(value)  # not that of a subclass
@@ -84,6 +87,9 @@ class Copier:
             self._note("text holds a lone surrogate, which no encoding can write")
             return plain.encode(errors="backslashreplace").decode()
         return plain
+
+    def _type_name(self, value: object) -> str:
+        return self._text(type.__dict__["__name__"].__get__(type(value)))  # a metaclass may say anything
 
     def _note(self, misfit: str) -> None:
         self.misfit = self.misfit or misfit

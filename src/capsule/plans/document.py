@@ -50,8 +50,7 @@ class Plan:
     @classmethod
     def load(cls, path: Path | str) -> Plan:
         """PlanError with file:line:column for the first thing that is wrong."""
-        file = Path(path)
-        return _plan(load_file(file, kind="plan"), file)
+        return _plan(load_file(Path(path), kind="plan"), Path(path).absolute())
 
     @classmethod
     def parse(cls, text: str, *, name: str = "<plan>", format: Format = "yaml") -> Plan:

@@ -49,8 +49,13 @@ class RuleReader:
             for key, value in raw.items()
             if key not in LIMIT_KEYS
         )
+        selectors = [selector for selector, _ in read]
+        for index, selector in enumerate(selectors):
+            if selector in selectors[:index]:
+                key = _ARGUMENT_PREFIX + selector.name
+                raise self._error(key, f"{selector.name} says the same argument already", hint="keep one", at_key=True)
         if self.action is Action.ALLOW:
-            self._covers_something([selector for selector, _ in read])
+            self._covers_something(selectors)
         return read
 
     def _error(

@@ -7,8 +7,17 @@ import unicodedata
 from capsule.calls import Components
 from capsule.policy.segments import CharSet, Chunk, DoubleStar, Literal, Segment, Segments, Wild
 
-# Code points that HFS+ leaves out when it compares names (CVE-2014-9390).
-_IGNORED = dict.fromkeys([*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF])
+# Code points that a volume may leave out when it compares names: HFS+ some (CVE-2014-9390), Linux's case folding all
+# that Unicode calls default ignorable.
+_IGNORED = dict.fromkeys(
+    code
+    for first, last in (
+        *((0xAD, 0xAD), (0x34F, 0x34F), (0x61C, 0x61C), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F)),
+        *((0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF)),
+        *((0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF)),
+    )
+    for code in range(first, last + 1)
+)
 
 
 def fold(name: str) -> str:

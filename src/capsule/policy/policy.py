@@ -40,8 +40,8 @@ class Policy:
     @classmethod
     def unproven(cls, path: Path | str, *, definitions: Mapping[str, ToolDefinition] = BUILTIN) -> Policy:
         """A policy whose examples and tests were not decided yet, for whoever wants to see all that do not hold."""
-        file = Path(path)
-        document = load_file(file, kind="policy")
+        document = load_file(Path(path), kind="policy")
+        file = Path(path).absolute()  # wherever the process goes later, this very file is kept from its tools
         return cls(rules=read_policy(document, definitions), document=document, definitions=definitions, file=file)
 
     def proven(self) -> Policy:

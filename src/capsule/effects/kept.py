@@ -1,0 +1,50 @@
+"""Capsule's own files under names that nobody decided on.
+
+A hard link or a mount gives one file, or all of a directory, another name; only the file itself tells.
+"""
+
+from __future__ import annotations
+
+import os
+
+from capsule.calls import Components, Places
+from capsule.policy.paths import is_within
+
+
+class Kept:
+    """What a run keeps from its tools; without places, where nothing was decided, nothing is kept."""
+
+    def __init__(self, places: Places | None) -> None:
+        self._unreadable = {} if places is None else {name: _path(name) for name in places.unreadable}
+        self._unwritable = {} if places is None else {name: _path(name) for name in places.unwritable}
+        self._home = () if places is None else places.capsule_home
+
+    def is_unreadable(self, found: os.stat_result) -> bool:
+        return any(_is_at(path, found) for path in self._unreadable.values())
+
+    def is_unwritable(self, found: os.stat_result, name: Components) -> bool:
+        """`name` is what was decided on: a rule may have allowed that very file."""
+        others = (path for kept, path in self._unwritable.items() if kept != name)
+        return self.is_unreadable(found) or any(_is_at(path, found) for path in others)
+
+    def is_place(self, directory: int, name: Components) -> bool:
+        """Whether a file of this name in this directory would be one of them, or lie in Capsule's home, unseen."""
+        found = os.fstat(directory)
+        of_this_name = (kept for kept in (*self._unreadable, *self._unwritable) if kept[-1:] == name[-1:])
+        if any(kept != name and _is_at(_path(kept[:-1]), found) for kept in of_this_name):
+            return True
+        if not self._home or is_within(name, self._home):
+            return False
+        above = (os.stat("/".join([".", *[".."] * depth]), dir_fd=directory) for depth in range(len(name)))
+        return any(_is_at(_path(self._home), found) for found in above)
+
+
+def _path(name: Components) -> str:
+    return "/" + "/".join(name)
+
+
+def _is_at(path: str, found: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(os.lstat(path), found)
+    except OSError:  # nothing is there
+        return False
