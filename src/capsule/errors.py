@@ -40,12 +40,14 @@ RETRIABLE = frozenset({1006, 2004, 2005, 5001, 5002, 5006, 6001, 6002})
 class CapsuleError(Exception):
     """Everything Capsule raises on purpose; `hint` says what to do about it."""
 
-    def __init__(self, code: int, message: str, *, hint: str | None = None, **context: object) -> None:
+    def __init__(
+        self, code: int, message: str, hint: str | None = None, context: Mapping[str, object] | None = None
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.hint = hint
-        self.context = context
+        self.context: Mapping[str, object] = {} if context is None else context
 
     def __str__(self) -> str:
         return f"{self.message} [{self.code}]"

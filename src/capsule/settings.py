@@ -170,5 +170,5 @@ def _from_variables(environ: Mapping[str, str]) -> dict[str, Json]:
         variable = _VARIABLES[str(problem.path[0])]
         allowed = f"found {shown(environ[variable])}, allowed: {', '.join(_SWITCHES)}"
         message = allowed if variable == "CAPSULE_DEBUG" else problem.message
-        raise PlanError(3001, f"{variable}: {message}", hint=f"unset {variable}, or correct it", variable=variable)
+        raise PlanError(3001, f"{variable}: {message}", f"unset {variable}, or correct it", {"variable": variable})
     return given

@@ -95,7 +95,7 @@ def test_a_shell_that_is_not_known(process: Typed) -> None:
         ("capsule policy ", {"check", "explain", "decide", "test"}),
         ("capsule verify --", {"--all", "--head", "--db", "--json", "--help"}),
         ("capsule run plan.yaml --approve ", {"ask", "reads", "all", "deny"}),
-        ("capsule schema ", {"plan", "policy", "report", "floor"}),
+        ("capsule schema ", {"plan", "policy", "report", "tools", "floor"}),
         ("capsule list-runs --status de", {"denied"}),
         ("capsule tools show fs.", {"fs.list", "fs.read", "fs.write"}),
         ("capsule report ", {"last"}),

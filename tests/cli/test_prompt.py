@@ -117,6 +117,20 @@ def test_all_of_what_is_long_can_be_seen(plan: WritePlan, project: Path) -> None
     assert (project / "desk" / "a.md").read_text().startswith("line 0\nline 1\n")
 
 
+def test_a_long_value_never_begins_a_line_of_the_screen(plan: WritePlan) -> None:
+    content = "x".ljust(300) + "  path: harmless.md" + "Allow this call? [y/N] ".rjust(400)
+    step = f'- {{id: sign, tool: fs.write, args: {{path: desk/a.md, content: "{content}"}}}}'
+    terminal = Terminal("run", plan(step), *OPTIONS)
+    question = terminal.until(PROMPT)
+    question += "" if terminal.is_quiet(0.2) else terminal.until(PROMPT)
+    lines = plain(question).split("\n")
+    assert max(map(len, lines)) <= 200
+    assert [line for line in lines if line.startswith("  path: ")] == ["  path: desk/a.md"]
+    assert [line for line in lines if line.startswith("Allow")] == ["Allow this call? [y/N] "]
+    terminal.type("\n")
+    assert terminal.end() == 3
+
+
 def test_reads_are_not_asked_about_with_approve_reads(plan: WritePlan, project: Path) -> None:
     (project / "desk" / "c.md").write_text("Read me.\n")
     read = "- {id: look, tool: fs.read, args: {path: desk/c.md}}"

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from typed import Typed
 
+from capsule.calls import BUILTIN
 from capsule.documents import load_file, schema
 
 
@@ -19,6 +20,10 @@ def test_a_schema_describes_its_documents(capsule: Typed, project: Path, kind: s
     assert schema.problems({"stepz": [], "rulez": []}, printed) != []
 
 
+def test_the_arguments_of_every_tool_have_a_schema(capsule: Typed) -> None:
+    assert capsule("schema", "tools").json["properties"] == {tool.name: tool.args_schema for tool in BUILTIN.values()}
+
+
 def test_the_floor_is_data(capsule: Typed) -> None:
     floor = capsule("schema", "floor").json
     assert ".ssh" in floor["never_written"]["names"]
@@ -29,4 +34,4 @@ def test_the_floor_is_data(capsule: Typed) -> None:
 def test_another_kind_is_not_there(capsule: Typed) -> None:
     ran = capsule("schema", "pack")
     assert ran.code == 2
-    assert "'pack' is not one of 'plan', 'policy', 'report', 'floor'" in ran.err
+    assert "'pack' is not one of 'plan', 'policy', 'report', 'tools', 'floor'" in ran.err

@@ -367,6 +367,11 @@ def _edited(rules: str, suggestion: str) -> str:
         ("[{action: allow, tool: fs.read, constraints: {path: {pattern: './src/**.py'}}}]", "inside a name is a *"),
         ("[{action: deny, tool: fs.read, constraints: {path: {pattern: $HOME/x}}}]", "$HOME is a name and no variable"),
         ("[{action: allow, tool: fs.read, constraints: {path: {pattern: ~root/x}}}]", "only ~/ is a home"),
+        (
+            """[{action: allow, tool: fs.read, constraints: {path: {pattern: a}, max_bytes: 9}},
+            {action: limit, tool: fs.*, constraints: {max_bytes: 15}}]""",
+            "every rule that allows says a smaller one",
+        ),
         ("[{action: deny, tool: fs.wirte}]", "no tool is called fs.wirte; did you mean fs.write?"),
         ("[{action: deny, tool: [fs.read, f.*]}]", "no tool is called f.*"),
         ("[{action: allow, tool: fs.read, constraints: {path: {pattern: '/*/**'}}}]", "more than any one job"),

@@ -42,9 +42,9 @@ class RunStatus(StrEnum):
     INTERRUPTED = "interrupted"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One wish to use a tool; `ToolCall(tool="fs.read", args={"path": "notes.md"})`."""
+    """One wish to use a tool; `ToolCall("fs.read", {"path": "notes.md"})`."""
 
     tool: str
     args: Mapping[str, Json] = field(default_factory=dict)
@@ -109,17 +109,17 @@ class Finding:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ToolResult:
     """What leaves the gate, and what was recorded: the same values."""
 
-    call_id: str
     status: Status
     output: Json = None
     error: CallError | None = None
     findings: tuple[Finding, ...] = ()
     artifacts: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
+    call_id: str = ""  # the gate gives it
 
     @property
     def ok(self) -> bool:

@@ -37,8 +37,9 @@ Options:
 
 def start(words: list[str]) -> int:
     """Run one command line and return its exit code."""
-    debug = words[:1] == ["--debug"]
-    words = words[1:] if debug else words
+    ours = words[: words.index("--")] if "--" in words else words
+    debug = "--debug" in ours
+    words = [*(word for word in ours if word != "--debug"), *words[len(ours) :]]
     if _COMPLETE in os.environ:  # first: a shell that completes gives no words at all
         return _finish(COMMANDS, words, debug=debug)
     if words[:1] == ["help"]:

@@ -71,6 +71,7 @@ PaperWorkdir = Annotated[
 ]
 OnDisk = Annotated[bool, typer.Option("--on-disk", help="Follow links and find programs on this machine.")]
 ExitCode = Annotated[bool, typer.Option("--exit-code", help="Exit 3 when something is denied.")]
+DangerCode = Annotated[bool, typer.Option("--exit-code", help="Exit 3 when something is dangerous.")]
 Tainted = Annotated[bool, typer.Option("--tainted", help="Decide as after a result from outside.")]
 SourceOption = Annotated[Source, typer.Option("--source", help="Who asks.")]
 
@@ -80,7 +81,7 @@ def add_to(parent: typer.Typer) -> None:
 
 
 @app.command(short_help="Is it valid, and what in it is dangerous?")
-def check(policy: File, *, as_json: AsJson = False) -> None:
+def check(policy: File, *, exit_code: DangerCode = False, as_json: AsJson = False) -> None:
     """Is the file valid, and what in it is dangerous or without effect?
 
     Example: capsule policy check policy.yaml
@@ -91,11 +92,13 @@ def check(policy: File, *, as_json: AsJson = False) -> None:
         print_json(
             {"valid": True, "rules": len(loaded.rules.rules), "remarks": [remark.as_json() for remark in remarks]}
         )
-        return
-    for remark in remarks:
-        print_line(f"{coloured(remark.level, 'yellow')}: {printable(remark.rule)}: {printable(remark.message)}")
-    rules, remarked = counted(len(loaded.rules.rules), "rule"), counted(len(remarks), "remark")
-    print_line(f"{printable(str(policy))}: valid, {rules}, {remarked}")
+    else:
+        for remark in remarks:
+            print_line(f"{coloured(remark.level, 'yellow')}: {printable(remark.rule)}: {printable(remark.message)}")
+        rules, remarked = counted(len(loaded.rules.rules), "rule"), counted(len(remarks), "remark")
+        print_line(f"{printable(str(policy))}: valid, {rules}, {remarked}")
+    if exit_code and any(remark.level == "danger" for remark in remarks):
+        raise typer.Exit(EXIT_DENIED)
 
 
 @app.command(name="explain", cls=TakesArgv, short_help="Why is this call allowed or denied?")

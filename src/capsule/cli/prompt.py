@@ -9,6 +9,7 @@ import termios
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from unicodedata import east_asian_width
 
 from capsule.calls import Answer, Approver, Question
 from capsule.canon import Json
@@ -20,6 +21,8 @@ PATIENCE_SECONDS = 10 * 60  # as long as an approval is valid
 _LONGEST_SHOWN = 1000  # characters of one argument; the rest is counted
 
 _CUT = "…"
+_MORE = "  │ "
+_NARROWEST = 40
 
 _YES = frozenset({"y", "yes"})
 _VIEW = frozenset({"v", "view"})
@@ -50,7 +53,8 @@ def terminal_approver(*, before: Callable[[], None]) -> Approver:
 
 
 def _ask(handle: int, question: Question) -> Answer:
-    shown, whole = _text(question, _cut), _text(question, _in_lines)
+    width = _width(handle)
+    shown, whole = (_wrapped(_text(question, value_text), width) for value_text in (_cut, _in_lines))
     is_cut = _CUT in shown
     _write(handle, f"{shown}v shows all of it\n" if is_cut else shown)
     while True:
@@ -102,6 +106,30 @@ def _text(question: Question, value_text: Callable[[Json], str]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _width(handle: int) -> int:
+    try:
+        return max(os.get_terminal_size(handle).columns, _NARROWEST)
+    except OSError:
+        return _NARROWEST
+
+
+def _wrapped(text: str, width: int) -> str:
+    """No value may begin a line of the screen, where it could look like a line of the question."""
+    lines: list[str] = []
+    for line in text.split("\n"):
+        rest = line
+        while _columns(rest) > width:
+            fits = next(count for count in range(width, 0, -1) if _columns(rest[:count]) <= width)
+            lines.append(rest[:fits])
+            rest = _MORE + rest[fits:]
+        lines.append(rest)
+    return "\n".join(lines)
+
+
+def _columns(text: str) -> int:
+    return len(text) if text.isascii() else sum(2 if east_asian_width(char) in "WF" else 1 for char in text)
+
+
 def _cut(value: Json) -> str:
     """On one line, and not all of what is long."""
     text = printable(_plain(value))
@@ -111,7 +139,7 @@ def _cut(value: Json) -> str:
 def _in_lines(value: Json) -> str:
     """All of it, a line of text on a line of its own."""
     first, *more = _plain(value).split("\n")
-    return "\n".join([printable(first), *(f"  │ {printable(line)}" for line in more)])
+    return "\n".join([printable(first), *(f"{_MORE}{printable(line)}" for line in more)])
 
 
 def _plain(value: Json) -> str:

@@ -15,7 +15,7 @@ def error_at(before: str, name: str, message: str, *, hint: str | None = None, t
     """
     line, column = line_of(before), len(before) - max(before.rfind("\n"), before.rfind("\r"))
     message = f"{name}:{line}:{column}: {message}"
-    return PlanError(3001, message, hint=hint, file=name, line=line, column=column, path=trail)
+    return PlanError(3001, message, hint, {"file": name, "line": line, "column": column, "path": trail})
 
 
 def line_of(before: str) -> int:

@@ -62,7 +62,7 @@ def _what(mode: int) -> str:
 
 
 def _unreadable(name: str, kind: str, reason: str) -> PlanError:
-    return PlanError(3001, f"{name}: cannot read this {kind}: {reason}", hint="name a regular file", file=name)
+    return PlanError(3001, f"{name}: cannot read this {kind}: {reason}", "name a regular file", {"file": name})
 
 
 def decoded(data: bytes, name: str) -> str:

@@ -53,8 +53,8 @@ def size(value: str | int) -> int:
 
 
 def duration_ms(value: str | int) -> int:
-    """Milliseconds; a number without a unit is milliseconds too."""
-    amount = _amount(value, _DURATIONS, "ms", _DURATION_FORMS)
+    """Milliseconds; a number without a unit is refused, because it does not say of what."""
+    amount = _amount(value, _DURATIONS, "", _DURATION_FORMS)
     if amount > MAX_DURATION_MS:
         raise ValueError(f"found {shown(value)}, allowed: at most 36525d")
     return amount
@@ -69,7 +69,7 @@ def _amount(value: str | int, units: Mapping[str, int], plain: str, forms: str) 
         raise ValueError(f"found {shown(value)}{f'; did you mean {meant}? Allowed' if meant else ', allowed'}: {forms}")
     amount, rest = divmod(int(whole + fraction) * factor, int(f"1{'0' * len(fraction)}"))
     if rest:
-        raise ValueError(f"found {shown(value)}, allowed: whole numbers of {plain}")
+        raise ValueError(f"found {shown(value)}, allowed: whole numbers of {next(iter(units))}")
     return amount
 
 

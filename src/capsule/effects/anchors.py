@@ -10,7 +10,7 @@ from typing import Self
 
 from capsule.calls import Components, FileGrant, Places
 from capsule.effects.beneath import DIRECTORY, Beneath, best
-from capsule.effects.kept import Kept
+from capsule.effects.kept import KeptFiles
 from capsule.effects.volume import is_procfs
 from capsule.errors import PlanError
 
@@ -22,7 +22,7 @@ class Anchors:
 
     __slots__ = ("beneath", "kept", "path", "root", "workdir")
 
-    def __init__(self, *, path: Components, root: int, workdir: int, beneath: Beneath, kept: Kept) -> None:
+    def __init__(self, *, path: Components, root: int, workdir: int, beneath: Beneath, kept: KeptFiles) -> None:
         self.kept = kept
         self.path = path  # the workdir's real path
         self.root = root
@@ -42,7 +42,7 @@ class Anchors:
             undo.callback(os.close, root)
             handle = _directory(way, root, path)
             undo.pop_all()
-        return cls(path=path, root=root, workdir=handle, beneath=way, kept=Kept(places))
+        return cls(path=path, root=root, workdir=handle, beneath=way, kept=KeptFiles(places))
 
     def close(self) -> None:
         root, workdir, self.root, self.workdir = self.root, self.workdir, _CLOSED, _CLOSED

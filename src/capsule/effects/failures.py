@@ -39,7 +39,7 @@ def failure(error: OSError, act: str, grant: FileGrant) -> CapsuleError:
         return link_appeared(grant)
     code = error.errno or 0
     meaning, hint = _MEANING.get(code, (os.strerror(code), None))
-    return ToolError(2003, f"cannot {act} {path}: {meaning}", hint=hint, errno=code)
+    return ToolError(2003, f"cannot {act} {path}: {meaning}", hint, {"errno": code})
 
 
 def link_appeared(grant: FileGrant) -> PolicyDenied:

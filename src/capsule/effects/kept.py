@@ -11,7 +11,7 @@ from capsule.calls import Components, Places
 from capsule.policy.paths import is_within
 
 
-class Kept:
+class KeptFiles:
     """What a run keeps from its tools; without places, where nothing was decided, nothing is kept."""
 
     def __init__(self, places: Places | None) -> None:

@@ -11,7 +11,7 @@ from capsule.effects.anchors import Anchors, real_components
 from capsule.effects.case import CaseFolding
 from capsule.effects.programs import Programs
 from capsule.effects.real import NoRealPath, Resolver
-from capsule.policy.paper import lexical, path_problem
+from capsule.policy.paper import argument_problem, lexical, path_problem
 
 STORE_COMPANIONS = ("-wal", "-shm", "-journal", "-reserve", "-locks")
 
@@ -80,7 +80,7 @@ class OnDisk:
     def _program(self, argv: tuple[str, ...], search: tuple[str, ...]) -> tuple[Components, Components]:
         if not argv or not argv[0]:
             raise NoRealPath("the command names no program")
-        problem = path_problem(argv[0]) or next(filter(None, map(_argument_problem, argv)), None)
+        problem = path_problem(argv[0]) or next(filter(None, map(argument_problem, argv)), None)
         if problem:
             raise NoRealPath(problem)
         *directories, name = argv[0].split("/")
@@ -88,16 +88,6 @@ class OnDisk:
             return self._programs.found(name, [self._followed(text) for text in search])
         base = () if argv[0].startswith("/") else self.places.workdir
         return self._programs.named(self._resolver.real(base, directories), name)
-
-
-def _argument_problem(text: str) -> str | None:
-    if "\0" in text:
-        return "an argument cannot hold NUL"
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return "an argument is not text: it holds a lone surrogate"
-    return None
 
 
 def places_of(*, workdir: Path, home: Path, capsule_home: Path, db: Path, in_use: Iterable[Path] = ()) -> Places:

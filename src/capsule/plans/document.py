@@ -108,7 +108,7 @@ def _refuse_empty(document: Document) -> None:
     known = cast("Mapping[str, Json]", PLAN_SCHEMA["properties"])
     if all(key in known for key in value):
         error = document.error(("steps",), "the plan has no steps", hint="give it at least one: steps: [{tool: …}]")
-        raise PlanError(3002, error.message, hint=error.hint, **error.context)
+        raise PlanError(3002, error.message, hint=error.hint, context=error.context)
 
 
 def _steps(document: Document, written: Sequence[Mapping[str, Json]]) -> tuple[PlanStep, ...]:
@@ -149,4 +149,4 @@ def _template(document: Document, place: tuple[str | int, ...], value: Json) -> 
     except BadTemplate as problem:
         path = (*place, *problem.path)
         error = document.error(path, f"{spell(path)}: {problem.message}", hint=problem.hint)
-        raise PlanError(3003, error.message, hint=error.hint, **error.context) from None
+        raise PlanError(3003, error.message, hint=error.hint, context=error.context) from None

@@ -8,6 +8,7 @@ from capsule.calls import Access, Components, ConcreteCall, ConcretePath, Concre
 from capsule.policy import floors
 from capsule.policy.layer import Layer
 from capsule.policy.paths import is_within
+from capsule.policy.rules import Action
 
 _LONGEST_SHOWN = 200  # of a caller's text inside a message
 
@@ -31,7 +32,9 @@ def unmatched_reason(call: ConcreteCall, code: int, layer: Layer) -> str:
     """What no rule covers, or covers but for a floor."""
     match code:
         case 1000:
-            return f"no rule names {call.tool}"
+            granting = (rule for rule in layer.rules.rules if rule.action in (Action.ALLOW, Action.ASK))
+            others = any(rule.names(call.tool) for rule in granting)
+            return f"no rule names {call.tool}" + (f" for source {call.source.value}" if others else "")
         case 1001:
             return "; ".join(_path_reason(path, call, layer) for path in call.paths) or f"{call.tool} needs a path"
         case 1002:

@@ -15,6 +15,7 @@ from capsule.policy.policy import Policy
 from capsule.policy.rules import Action, PolicyRules, Rule
 from capsule.policy.urls import UrlConstraint
 
+_LIMITS = ("max_bytes", "timeout_ms", "max_output_bytes", "max_calls", "per_minute")
 _EVERYTHING = frozenset({"/**", "**", "~/**", "./**"})
 _BROAD = frozenset({"/**", "~/**"})
 # Programs whose whole purpose is to run what they are given.
@@ -162,16 +163,37 @@ def _unreachable_limits(policy: PolicyRules) -> Iterator[Remark]:
         for other in always:
             if other is rule or not _names_as_much(other, rule):
                 continue
-            for limit in ("max_bytes", "timeout_ms", "max_output_bytes", "max_calls", "per_minute"):
+            for limit in _LIMITS:
                 mine, theirs = getattr(rule.limits, limit), getattr(other.limits, limit)
                 if mine is not None and theirs is not None and theirs < mine:
-                    name = "rate_limit" if limit == "per_minute" else limit.removesuffix("_ms")
-                    message = f"its {name} is never reached: {other.id} holds a smaller one for every call"
+                    message = f"its {_spelled(limit)} is never reached: {other.id} holds a smaller one for every call"
                     yield Remark(level="note", rule=rule.id, message=message)
+        yield from _never_smaller(rule, policy)
         most = policy.limits.calls
         if most is not None and rule.limits.max_calls is not None and most < rule.limits.max_calls:
             message = f"its max_calls is never reached: limits.calls lets {most} calls through in all"
             yield Remark(level="note", rule=rule.id, message=message)
+
+
+def _never_smaller(rule: Rule, policy: PolicyRules) -> Iterator[Remark]:
+    """A limit rule whose limit is larger than what every rule that could allow its calls says."""
+    if rule.action is not Action.LIMIT:
+        return
+    granting = [
+        other
+        for other in policy.rules
+        if other.action in (Action.ALLOW, Action.ASK) and (_names_as_much(rule, other) or _names_as_much(other, rule))
+    ]
+    for limit in _LIMITS:
+        mine = getattr(rule.limits, limit)
+        theirs = [getattr(other.limits, limit) for other in granting]
+        if mine is not None and theirs and all(value is not None and value < mine for value in theirs):
+            message = f"its {_spelled(limit)} is never reached: every rule that allows says a smaller one"
+            yield Remark(level="note", rule=rule.id, message=message)
+
+
+def _spelled(limit: str) -> str:
+    return "rate_limit" if limit == "per_minute" else limit.removesuffix("_ms")
 
 
 def _names_as_much(wide: Rule, narrow: Rule) -> bool:

@@ -44,6 +44,8 @@ class RuleReader:
 
     def constraints(self, raw: Mapping[str, Json], *, as_bars: bool) -> Constraints:
         """The constraints in one of their two readings: what grants a call, or what stands in its way."""
+        if not self.known:
+            return self._unknown(raw, as_bars=as_bars)
         read = tuple(
             (self._selector(key), self._constraint(key, cast("Mapping[str, Json]", value), as_bars=as_bars))
             for key, value in raw.items()
@@ -57,6 +59,14 @@ class RuleReader:
         if self.action is Action.ALLOW:
             self._covers_something(selectors)
         return read
+
+    def _unknown(self, raw: Mapping[str, Json], *, as_bars: bool) -> Constraints:
+        """Of tools that are not there nobody can say what an argument is: nothing is granted, and all is barred."""
+        if as_bars:
+            return ()
+        return tuple(
+            (self._selector(key), ValueConstraint(schema={"enum": []})) for key in raw if key not in LIMIT_KEYS
+        )
 
     def _error(
         self, key: str, message: str, *, below: DocumentPath = (), hint: str | None = None, at_key: bool = False
@@ -166,7 +176,7 @@ class RuleReader:
             raise self.document.error(
                 self.place,
                 f"{self.rule_id}: a limit rule names no limit",
-                hint=f"add one of {', '.join(LIMIT_KEYS)} to its constraints",
+                hint=f"add one of {', '.join(key for key in LIMIT_KEYS if key != 'sandbox')} to its constraints",
             )
         rate = cast("Mapping[str, int]", raw.get("rate_limit", {}))
         return RuleLimits(
@@ -212,10 +222,8 @@ class RuleReader:
 
 def duration(written: Json) -> int:
     """Milliseconds; a bare number does not say of what."""
-    if not isinstance(written, str):
-        raise ValueError(  # noqa: TRY004 - the value is what is wrong, like every other that is no duration
-            f"found {written} without a unit; write {written}s or {written}ms"
-        )
+    if not isinstance(written, str) or written.isdecimal():
+        raise ValueError(f"found {written} without a unit; write {written}s or {written}ms")
     return units.duration_ms(written)
 
 

@@ -77,7 +77,7 @@ def _answer(
         raise
     except Exception as error:  # noqa: BLE001 - an exception anywhere inside is a deny
         reason = f"the call could not be decided: {type(error).__name__}: {error}"
-        resolved = "disk" if concrete is None else concrete.resolved
+        resolved = layers[0].world.resolved if layers else "disk"
         return concrete, Decision(effect=Effect.DENY, code=1000, reason=reason, resolved=resolved)
 
 

@@ -8,7 +8,7 @@ from typing import cast
 
 from capsule.calls import Redact, Source, ToolDefinition
 from capsule.canon import Json, digest_of
-from capsule.documents import Document, check
+from capsule.documents import Document, check, spell
 from capsule.policy.constraints import RuleReader, duration
 from capsule.policy.paths import PathConstraint, PathPattern
 from capsule.policy.rules import (
@@ -112,7 +112,7 @@ def _rule(
     definitions: Mapping[str, ToolDefinition],
 ) -> Rule:
     action = Action(str(raw["action"]))
-    tools = tuple(ToolName(text) for text in _texts(raw["tool"]))
+    tools = _tool_names(document, raw["tool"], place)
     when = cast("Mapping[str, Json]", raw.get("when", {}))
     if when.get("tainted") and action not in (Action.ASK, Action.DENY):
         raise document.error(
@@ -139,6 +139,18 @@ def _rule(
         why=cast("str | None", raw.get("why")),
         examples=_examples(cast("Mapping[str, Json]", raw.get("examples", {}))),
     )
+
+
+def _tool_names(document: Document, raw: Json, place: DocumentPath) -> tuple[ToolName, ...]:
+    names: list[ToolName] = []
+    for index, text in enumerate(_texts(raw)):
+        at = (*place, "tool") if isinstance(raw, str) else (*place, "tool", index)
+        try:
+            names.append(ToolName.parse(text))
+        except ValueError as error:
+            hint = "a list names several: [fs.read, fs.list]"
+            raise document.error(at, f"{spell(at)}: {error}", hint=hint) from error
+    return tuple(names)
 
 
 def _examples(raw: Mapping[str, Json]) -> Examples:

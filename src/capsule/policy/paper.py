@@ -49,6 +49,17 @@ def path_problem(text: str) -> str | None:
     return None
 
 
+def argument_problem(text: str) -> str | None:
+    """Why a program can be given no such argument."""
+    if "\0" in text:
+        return "an argument cannot hold NUL"
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "an argument is not text: it holds a lone surrogate"
+    return None
+
+
 class OnPaper:
     """Implements `calls.World` for examples, tests and every decision that is not about a run."""
 
@@ -64,7 +75,7 @@ class OnPaper:
 
     def command(self, argv: tuple[str, ...], *, argument: str, search: tuple[str, ...]) -> ConcreteCommand:  # noqa: ARG002 - nothing is searched on paper
         name = argv[0]
-        problem = path_problem(name)
+        problem = path_problem(name) or next(filter(None, map(argument_problem, argv)), None)
         invoked = (
             lexical(f"./{name}" if name.startswith("~") else name, self.places) if "/" in name and not problem else None
         )

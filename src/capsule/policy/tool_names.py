@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+
+_NAME = re.compile(r"[A-Za-z0-9._/:*-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,6 +13,13 @@ class ToolName:
     """`fs.read`, `fs.*`, `mcp.github.*`, `*`; `*` is the only wildcard, since names hold nothing else."""
 
     text: str
+
+    @classmethod
+    def parse(cls, text: str) -> ToolName:
+        """ValueError for what can be the name of no tool: a deny that never matches must not look like one."""
+        if not _NAME.fullmatch(text):
+            raise ValueError(f"found {text!r}, allowed: letters, digits and . _ - / :, and * as the only wildcard")
+        return cls(text)
 
     @property
     def is_glob(self) -> bool:

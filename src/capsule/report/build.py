@@ -173,12 +173,10 @@ def _called(run: Run, step: _Step) -> dict[str, Json]:
         "tool_name": call.get("tool"),
         "args": call.get("args"),
         "source": call.get("source", run.start.body.get("source")),
-        "status": outcome.get("status", Status.UNKNOWN.value),
+        "status": Status(str(outcome.get("status", Status.UNKNOWN.value))).value,
         "output": outcome.get("output"),
         "error": _error(outcome.get("error")),
-        "decision": {"effect": Effect.ALLOW.value, **as_mapping(call.get("decision"))}
-        if step.ran
-        else call.get("decision"),
+        "decision": _decision(call, ran=step.ran),
         "grant": call.get("grant"),
         "sandbox": None,
         "approval": _approval(step.approval),
@@ -190,6 +188,26 @@ def _called(run: Run, step: _Step) -> dict[str, Json]:
             "duration_ms": _duration(call, step.outcome),
         },
         "hashes": {"input": step.input_hash, "output": step.output_hash},
+    }
+
+
+def _decision(call: Mapping[str, Json], *, ran: bool) -> Json:
+    """In the form in which a policy answers, with the rule that each limit came from; a call that was none has none."""
+    recorded = as_mapping(call.get("decision"))
+    if not ran and not recorded:
+        return None
+    code, rule = _integer(recorded.get("code")), recorded.get("rule")
+    allowed = f"rule {rule} allows it" if rule else "it was approved"
+    return {
+        "effect": recorded.get("effect", Effect.ALLOW.value),
+        "code": code,
+        "kind": None if code is None else KINDS.get(code),
+        "rule": rule,
+        "reason": recorded.get("reason", allowed),
+        "suggestion": recorded.get("suggestion"),
+        "resolved": "disk",
+        "flags": ["runs_later"] if as_mapping(call.get("grant")).get("runs_later") else [],
+        "limits": recorded.get("limits", {}),
     }
 
 

@@ -127,5 +127,5 @@ def _not_believed(digest: str, problem: str) -> StorageError:
         5004,
         f"the body {digest[:12]}… {problem}",
         hint="the journal was altered or damaged; `capsule verify --all` says which runs are concerned",
-        digest=digest,
+        context={"digest": digest},
     )

@@ -48,14 +48,14 @@ def _of_sqlite(error: sqlite3.Error, path: Path, doing: Doing) -> StorageError:
             code, found, hint = 5002, f"the disk is full: the journal {path} cannot grow", _SPACE
         case sqlite3.SQLITE_IOERR if doing != "read":
             hint = _DEVICE
-    return StorageError(code, found, hint=hint, path=str(path))
+    return StorageError(code, found, hint, {"path": str(path)})
 
 
 def _of_system(error: OSError, path: Path, doing: Doing) -> StorageError:
     full = error.errno in _FULL_ERRNOS
     code = 5002 if full else _CODES[doing]
     found = f"cannot {doing} the journal {path}: {error.strerror}"
-    return StorageError(code, found, hint=_SPACE if full else _ACCESS, path=str(path))
+    return StorageError(code, found, _SPACE if full else _ACCESS, {"path": str(path)})
 
 
 def not_understood(what: str) -> StorageError:

@@ -50,7 +50,7 @@ class RunLock:
     def release(self) -> None:
         if self not in _held_here:
             return  # let go of already: this process was forked from the one that holds it
-        with suppress(FileNotFoundError), _opened(self._directory) as parent:
+        with suppress(OSError), _opened(self._directory) as parent:
             os.unlink(self._name, dir_fd=parent)  # while it is held: nobody can have locked the next file of this name
         self.let_go()
         with suppress(OSError):  # not empty, or already gone
@@ -99,10 +99,10 @@ def is_held(directory: Path, name: str) -> bool:
     try:
         with _opened(directory) as parent:
             handle = os.open(name, os.O_RDONLY | _FLAGS, dir_fd=parent)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
     except PermissionError:
         return True  # another user's run: that the file is there is all that can be known
+    except OSError:
+        return False
     try:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -121,7 +121,7 @@ def tidy_locks(directory: Path) -> None:
                 if _OURS.fullmatch(name):
                     with suppress(OSError):
                         _tidy_lock(parent, name)
-    except (FileNotFoundError, NotADirectoryError):
+    except OSError:  # there is none, or it is not ours to tidy
         return
     with suppress(OSError):
         directory.rmdir()

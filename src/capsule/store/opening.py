@@ -38,7 +38,7 @@ def ensure_store(path: Path, *, create: bool) -> None:
         except FileNotFoundError:
             status = None
     if status is not None and not stat.S_ISREG(status.st_mode):
-        raise StorageError(5001, f"{path} is not a regular file", hint=_OTHER_STORE, path=str(path))
+        raise StorageError(5001, f"{path} is not a regular file", _OTHER_STORE, {"path": str(path)})
     _check_companions(path)
     if status is not None and status.st_size > 0:
         return
@@ -104,7 +104,7 @@ def identify(db: sqlite3.Connection, path: Path) -> int:
             5005,
             f"the journal {path} has schema {version}; this Capsule knows up to {len(MIGRATIONS)}",
             hint="use the newer Capsule that wrote it, or name another store with --db",
-            path=str(path),
+            context={"path": str(path)},
         )
     if version > 0:
         with storage_faults(path, "read"):
@@ -123,7 +123,7 @@ def check_made(db: sqlite3.Connection, path: Path, version: int) -> None:
             5004,
             f"the journal {path} was altered: {'; '.join(strange[:_NAMED])}",
             hint="nothing is recorded in it; keep it as evidence, and name another store with --db",
-            path=str(path),
+            context={"path": str(path)},
         )
 
 

@@ -150,7 +150,7 @@ def _recorded(counts: Json) -> Counts:
 def _record(seq: int, kind: str, body: str, sealed: bytes) -> Record:
     try:
         value = json.loads(body)
-    except (ValueError, RecursionError):
+    except (TypeError, ValueError, RecursionError):
         value = None
     if not isinstance(value, dict) or not isinstance(sealed, bytes):
         raise not_understood(f"record {seq}")

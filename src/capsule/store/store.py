@@ -168,7 +168,7 @@ def _make_ready(path: Path, version: int, busy_seconds: float) -> None:
             5001,
             f"the journal {path} or its directory is read-only",
             hint="make both writable for you, or name another store with --db",
-            path=str(path),
+            context={"path": str(path)},
         )
     if version < len(MIGRATIONS):
         with closing(open_for_writing(path, busy_seconds=busy_seconds)) as db, storage_faults(path, "write"):

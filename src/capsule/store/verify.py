@@ -143,6 +143,7 @@ class ChainReader:
                 or place != chain.base + seq
                 or prev != chain.head
                 or type(salt) is not bytes
+                or type(body) is not str
                 or type(kind) is not str
                 or not kind.isalpha()  # else text could move between kind and body with no change of the hash
                 or record_hash(run, seq, kind, body, salt, prev) != sealed
@@ -216,7 +217,7 @@ def _difference(chain: _Chain, run: str, row: _Row) -> str:
         return "carries the id of another run"
     if seq != chain.seq + 1:
         return f"is missing: record {seq} stands in its place"
-    formed = type(kind) is str and kind.isalpha() and type(salt) is bytes and type(prev) is bytes
+    formed = type(kind) is str and kind.isalpha() and type(body) is str and type(salt) is bytes and type(prev) is bytes
     if formed and record_hash(run, seq, kind, body, salt, chain.head) == sealed:
         return "its prev was changed" if place == chain.base + seq else "lies in another place than it was given"
     if formed and record_hash(run, seq, kind, body, salt, prev) == sealed:
