@@ -14,6 +14,7 @@ import typer
 
 from capsule.canon import Json
 from capsule.cli.output import coloured, json_text
+from capsule.errors import StorageError
 from capsule.report import Line
 
 _HELD_BYTES = 1024 * 1024  # what is longer waits in a temporary file
@@ -54,10 +55,14 @@ def _indented(value: Json, by: int) -> str:
 
 @contextmanager
 def _whole(output: Path | None) -> Iterator[TextIO]:
-    """What is written here is shown when the block ends well; else nothing is, and a file there was stays as it was."""
+    """What is written here is shown, and a file opened for it, only when the block ends well."""
     with SpooledTemporaryFile(_HELD_BYTES, "w+", encoding="utf-8") as waiting:
-        yield cast("TextIO", waiting)
-        waiting.seek(0)
+        try:
+            yield cast("TextIO", waiting)
+            waiting.seek(0)
+        except OSError as error:
+            message = f"no room to put the report together: {error.strerror}"
+            raise StorageError(5002, message, hint="make room, or name another place with TMPDIR") from error
         if output is None:
             shutil.copyfileobj(waiting, sys.stdout)
             return

@@ -128,6 +128,7 @@ class _Write:
                 self._hold(source)
                 now = self._status()
                 if now is not None and os.path.samestat(now, os.fstat(source)):
+                    self._may_replace(now)  # once more: what was looked at before may have been another file
                     held.push(ours.pop_all())
                     return source, os.fstat(source)
         return -1, None
@@ -248,10 +249,10 @@ def _temporary(parent: int, clock: Clock, mode: int) -> Iterator[tuple[int, byte
         descriptor = os.open(name, flags, mode, dir_fd=parent)
         yield descriptor, name
     finally:
-        with suppress(FileNotFoundError):
-            os.unlink(name, dir_fd=parent)
         if descriptor >= 0:
             os.close(descriptor)
+        with suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=parent)
 
 
 def _take_over(descriptor: int, old: os.stat_result) -> None:

@@ -36,6 +36,8 @@ class Turn:
         finally:
             with self._lock:
                 self._flying[thread] -= 1
+                if not self._flying[thread]:
+                    del self._flying[thread]
                 self._landed.notify_all()
 
     def wait_for_others(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,6 +13,7 @@ from capsule.policy.commands import CommandConstraint
 from capsule.policy.paths import PathConstraint
 from capsule.policy.policy import Policy
 from capsule.policy.rules import Action, PolicyRules, Rule
+from capsule.policy.tool_names import ToolName
 from capsule.policy.urls import UrlConstraint
 
 _LIMITS = ("max_bytes", "timeout_ms", "max_output_bytes", "max_calls", "per_minute")
@@ -156,45 +157,65 @@ def _begins_wild(pattern: str) -> bool:
 
 def _unreachable_limits(policy: PolicyRules) -> Iterator[Remark]:
     """A limit that a rule for the same tools, without conditions of its own, always undercuts."""
-    always = [
-        rule for rule in policy.rules if rule.action is Action.LIMIT and not rule.bars and rule.when_sources is None
-    ]
+    smallest = _always_held(policy)
+    granted: dict[tuple[ToolName, ...], list[Rule]] = {}
     for rule in policy.rules:
-        for other in always:
-            if other is rule or not _names_as_much(other, rule):
-                continue
-            for limit in _LIMITS:
-                mine, theirs = getattr(rule.limits, limit), getattr(other.limits, limit)
-                if mine is not None and theirs is not None and theirs < mine:
-                    message = f"its {_spelled(limit)} is never reached: {other.id} holds a smaller one for every call"
-                    yield Remark(level="note", rule=rule.id, message=message)
-        yield from _never_smaller(rule, policy)
+        if rule.action in (Action.ALLOW, Action.ASK):
+            granted.setdefault(rule.tools, []).append(rule)
+    for rule in policy.rules:
+        for limit in _LIMITS:
+            mine = getattr(rule.limits, limit)
+            held = [
+                (value, other)
+                for (tools, name), (value, other) in smallest.items()
+                if name == limit and mine is not None and value < mine and _names_as_much(tools, rule.tools)
+            ]
+            if held:
+                other = min(held)[1]
+                message = f"its {_spelled(limit)} is never reached: {other} holds a smaller one for every call"
+                yield Remark(level="note", rule=rule.id, message=message)
+        yield from _never_smaller(rule, granted)
         most = policy.limits.calls
         if most is not None and rule.limits.max_calls is not None and most < rule.limits.max_calls:
             message = f"its max_calls is never reached: limits.calls lets {most} calls through in all"
             yield Remark(level="note", rule=rule.id, message=message)
 
 
-def _never_smaller(rule: Rule, policy: PolicyRules) -> Iterator[Remark]:
+def _always_held(policy: PolicyRules) -> dict[tuple[tuple[ToolName, ...], str], tuple[int, str]]:
+    """Of the limit rules that hold for every call of their tools: by tools and limit, the smallest and its rule."""
+    smallest: dict[tuple[tuple[ToolName, ...], str], tuple[int, str]] = {}
+    for rule in policy.rules:
+        if rule.action is not Action.LIMIT or rule.bars or rule.when_sources is not None:
+            continue
+        for limit in _LIMITS:
+            value = getattr(rule.limits, limit)
+            if value is not None:
+                found = (value, rule.id)
+                smallest[rule.tools, limit] = min(found, smallest.get((rule.tools, limit), found))
+    return smallest
+
+
+def _never_smaller(rule: Rule, granted: Mapping[tuple[ToolName, ...], Sequence[Rule]]) -> Iterator[Remark]:
     """A limit rule whose limit is larger than what every rule that could allow its calls says."""
     if rule.action is not Action.LIMIT:
         return
-    granting = [
-        other
-        for other in policy.rules
-        if other.action in (Action.ALLOW, Action.ASK) and (_names_as_much(rule, other) or _names_as_much(other, rule))
-    ]
+    near = [tools for tools in granted if _names_as_much(rule.tools, tools) or _names_as_much(tools, rule.tools)]
     for limit in _LIMITS:
         mine = getattr(rule.limits, limit)
-        theirs = [getattr(other.limits, limit) for other in granting]
-        if mine is not None and theirs and all(value is not None and value < mine for value in theirs):
+        if mine is None or not near:
+            continue
+        if all(_is_smaller(getattr(other.limits, limit), mine) for tools in near for other in granted[tools]):
             message = f"its {_spelled(limit)} is never reached: every rule that allows says a smaller one"
             yield Remark(level="note", rule=rule.id, message=message)
+
+
+def _is_smaller(value: int | None, limit: int) -> bool:
+    return value is not None and value < limit
 
 
 def _spelled(limit: str) -> str:
     return "rate_limit" if limit == "per_minute" else limit.removesuffix("_ms")
 
 
-def _names_as_much(wide: Rule, narrow: Rule) -> bool:
-    return all(any(tool.matches(name.text) or tool == name for tool in wide.tools) for name in narrow.tools)
+def _names_as_much(wide: Sequence[ToolName], narrow: Sequence[ToolName]) -> bool:
+    return all(any(tool.matches(name.text) or tool == name for tool in wide) for name in narrow)
