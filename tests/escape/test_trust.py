@@ -253,6 +253,18 @@ def test_f2_nor_after_the_process_has_moved(own: Path, monkeypatch: pytest.Monke
     assert (own / "policy.yaml").read_text() == WIDE
 
 
+@pytest.mark.parametrize("kept", ["key", "config.toml"])
+def test_f2_no_name_of_capsules_own_files_is_read_or_copied(own: Path, isolated_home: Path, kept: str) -> None:
+    grown(isolated_home, **{".capsule__config.toml": 'approve = "ask"'})
+    with Gate(assemble(_opening(own, "policy.yaml"))) as gate:
+        (own / "docs/hard").hardlink_to(isolated_home / ".capsule" / kept)
+        before = (own / "docs/hard").read_bytes()
+        for mode in ("append", "overwrite", "create"):
+            assert code(gate.call(write("docs/hard", "more", mode=mode))) == 1001
+        assert code(gate.call(read("docs/hard", encoding="base64"))) == 1001
+    assert (own / "docs/hard").read_bytes() == before
+
+
 def test_f2_nor_does_a_mount_of_the_same_directory(own: Path, isolated_home: Path) -> None:
     home = isolated_home / ".capsule"
     (home / "packs").mkdir(parents=True, mode=0o700)

@@ -13,10 +13,22 @@ from reference.random_policies import TOOLS
 from reference.random_policies import document as random_document
 from reference.strategies import Sample, samples
 
-from capsule.calls import BUILTIN, ConcreteCall, Decision, Effect, Grant, LayerState, Places, RunState, ToolCall
+from capsule.calls import (
+    BUILTIN,
+    Components,
+    ConcreteCall,
+    Decision,
+    Effect,
+    Grant,
+    LayerState,
+    Places,
+    RunState,
+    ToolCall,
+)
 from capsule.canon import canonical
 from capsule.documents import load_text
-from capsule.policy import Layer, OnPaper, Policy, advance, decide
+from capsule.errors import PlanError
+from capsule.policy import Layer, OnPaper, Policy, advance, decide, visible_entries
 from capsule.policy.document import read_policy
 from capsule.policy.grants import _REDACT_ORDER
 
@@ -182,3 +194,82 @@ def test_limits_of_layers_are_each_with_its_default_and_the_smallest_holds() -> 
     assert both.grant is not None
     assert (alone.grant.limits.max_bytes, alone.limit_rules) == (90_000_000, {"max_bytes": "w"})
     assert (both.grant.limits.max_bytes, both.limit_rules) == (10 * 1024 * 1024, {})
+
+
+def _by_layers(tool: str, args: dict[str, Any], *rules: str) -> Decision:
+    policies = [Policy.parse(f"rules: [{rule}]") for rule in rules]
+    call = concrete(policies[0], tool, **args)
+    state = RunState(layers=tuple(LayerState() for _ in policies))
+    return decide([policy.bind(OnPaper()) for policy in policies], call, state)
+
+
+def test_what_loosens_needs_every_layer() -> None:
+    off = "{action: allow, tool: fs.read, constraints: {path: {pattern: a}}, redact: off}"
+    silent = off.replace(", redact: off", "")
+    for rules, redact in (((off,), "off"), ((off, off), "off"), ((off, silent), "secrets"), ((silent, off), "secrets")):
+        grant = _by_layers("fs.read", {"path": "a"}, *rules).grant
+        assert grant is not None
+        assert grant.redact == redact
+    private = "{action: allow, tool: http.get, constraints: {url: {domains: [box.example], private_networks: allow}}}"
+    public = private.replace(", private_networks: allow", "")
+    for rules, reached in (((private,), True), ((private, private), True), ((private, public), False)):
+        grant = _by_layers("http.get", {"url": "https://box.example/"}, *rules).grant
+        assert grant is not None
+        assert grant.urls[0].private_networks is reached
+
+
+def test_on_a_volume_that_folds_a_deny_sees_every_spelling() -> None:
+    policy = Policy.parse(
+        """rules:
+        - {action: allow, tool: "fs.*", constraints: {paths: {pattern: "./**"}}}
+        - {action: deny, tool: "*", constraints: {paths: {pattern: ./secrets}}}"""
+    )
+    layer = policy.bind(OnPaper())
+    for folded, effect in ((False, Effect.ALLOW), (True, Effect.DENY)):
+        call = concrete(policy, "fs.read", path="SECRETS/k")
+        call = replace(call, paths=(replace(call.paths[0], folded=folded),))
+        assert decide((layer,), call, RunState()).effect is effect
+
+
+class _Folding(OnPaper):
+    def folds(self, real: Components) -> bool:
+        return True
+
+
+def test_a_listing_on_such_a_volume_hides_every_spelling() -> None:
+    policy = Policy.parse(
+        """rules:
+        - {action: allow, tool: fs.list, constraints: {path: {pattern: "./**"}}}
+        - {action: deny, tool: "*", constraints: {paths: {pattern: ./secrets}}}"""
+    )
+    for world, shown in ((OnPaper(), True), (_Folding(), False)):
+        visible = visible_entries((policy.bind(world),), concrete(policy, "fs.list", path="."), RunState(), world)
+        assert visible(("workdir", "Secrets")) is shown
+        assert visible(("workdir", "docs"))
+
+
+def test_a_rule_for_another_source_is_not_said_to_be_missing() -> None:
+    rule = "{action: allow, tool: fs.read, when: {source: [plan]}, constraints: {path: {pattern: a}}}"
+    assert _by_layers("fs.read", {"path": "a"}, rule).code == 1000
+    said = Policy.parse(f"rules: [{rule}]").decide(ToolCall(tool="fs.read", args={"path": "a"}))
+    assert said.reason == "no rule names fs.read for source api"
+
+
+@pytest.mark.parametrize("name", ["fs.rea?", "fs.[r]ead", "{fs.read,fs.write}", "fs.read ", "", "fs.réad"])
+@pytest.mark.parametrize("action", ["deny", "allow", "ask"])
+def test_f5_a_name_that_no_tool_can_have_is_refused(name: str, action: str) -> None:
+    constraints = "" if action == "deny" else ", constraints: {path: {pattern: a}}"
+    with pytest.raises(PlanError, match=r"\* as the only wildcard|at least 1"):
+        Policy.parse(f"rules: [{{action: {action}, tool: '{name}'{constraints}}}]")
+
+
+@pytest.mark.parametrize("tool", ["[]", "mcp.other.*", "FS.READ"])
+def test_rules_for_tools_that_are_not_there_load_and_grant_nothing(tool: str) -> None:
+    rules = f"[{{action: allow, tool: {tool}, constraints: {{path: {{pattern: ./**}}}}}}]"
+    assert Policy.parse(f"rules: {rules}").decide(ToolCall(tool="fs.read", args={"path": "a"})).code == 1000
+
+
+def test_f5_an_argument_that_is_named_twice_is_refused() -> None:
+    twice = "{path: {pattern: './secrets/**'}, args.path: {pattern: './**'}}"
+    with pytest.raises(PlanError, match="path says the same argument already"):
+        Policy.parse(f"rules: [{{action: deny, tool: fs.read, constraints: {twice}}}]")
