@@ -1,4 +1,4 @@
-"""The gate between an agent and a machine: decide, contain, record and repeat every tool call.
+"""The gate between an agent and a machine: every tool call is decided, done exactly so, and recorded.
 
 >>> from capsule import Policy, ToolCall
 >>> policy = Policy.parse("rules: [{action: allow, tool: fs.read, constraints: {path: {pattern: ./docs/**}}}]")

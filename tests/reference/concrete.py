@@ -76,7 +76,6 @@ def concrete_url(argument: str, text: str) -> ConcreteUrl:
         port=port,
         path=parts.path or "/",
         query=parts.query,
-        is_address=is_address,
         public=not is_address or ipaddress.ip_address(host).is_global,
         problem="user information in a URL is refused" if "@" in parts.netloc else None,
     )

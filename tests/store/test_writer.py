@@ -65,9 +65,6 @@ def test_what_is_held_goes_with_the_next(path: Path, store: Store) -> None:
         run.append("intent", intent(2))
         assert kinds(path) == ["start", "intent", "outcome", "intent"]
         run.append("outcome", outcome(2), hold=True)
-        run.flush()
-        assert len(kinds(path)) == 5
-        run.flush()
         run.append("intent", intent(3))
         run.append("outcome", outcome(3), hold=True)
     assert len(kinds(path)) == 7

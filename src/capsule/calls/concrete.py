@@ -50,7 +50,6 @@ class ConcreteUrl:
     port: int = 0  # the effective one
     path: str = "/"
     query: str = ""  # as sent, without "?"
-    is_address: bool = False  # the host is a literal address
     public: bool = True  # False for a literal address outside the public ranges
     problem: str | None = None
 

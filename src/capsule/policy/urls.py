@@ -55,7 +55,6 @@ def parse_url(text: str, *, argument: str) -> ConcreteUrl:
         port=int(url.port) if url.port else DEFAULT_PORTS[scheme],
         path=upper_escapes(url.pathname),
         query=url.search.removeprefix("?"),
-        is_address=is_address,
         public=is_public(host) if is_address else not _is_local_name(host),
     )
 

@@ -68,16 +68,11 @@ class RunWriter:
         self.close()
 
     def append(self, kind: AppendKind, body: Mapping[str, Json], *, hold: bool = False) -> int:
-        """The record's seq; durable on return, or with `hold` together with what is appended or flushed next."""
+        """The record's seq; durable on return, or with `hold` together with what is appended next."""
         if kind not in APPEND_KINDS:
             raise ValueError(f"a record of kind {kind!r} cannot be appended")
         with self._mutex:
             return self._append(kind, body, hold=hold)
-
-    def flush(self) -> None:
-        """Make durable what is held."""
-        with self._mutex:
-            self._write()
 
     def end(self, body: Mapping[str, Json]) -> None:
         """The last record, its counts taken from the others; the run is let go of even if it cannot be written."""
