@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from capsule.calls import ConcreteCall, ConcretePath, LayerState, Places, RuleCount, Source
 from reference.alphabet import ELSEWHERE, GLOBS, HOSTS, NAMES, PROGRAMS, RARE, TOKENS, URL_PATHS, WORDS, Document
+from reference.cases import Question
 from reference.concrete import PAPER, absolute, concrete, places
 from reference.random_policies import IDS, TOOLS, chance, document, several
 
-Sample: TypeAlias = tuple[Document, ConcreteCall, LayerState, int, bool, Places]
+Sample: TypeAlias = Question
 
 PLACES = (PAPER, places("/home/user/work"), places("/home/user/.cache/w"))
 SOURCES = (*Source, *[Source.API, Source.PLAN] * 3)
@@ -133,7 +134,7 @@ def state(rng: Random) -> LayerState:
 def sample(rng: Random) -> Sample:
     tool, where = rng.choice(TOOLS), rng.choice(PLACES)
     policy = document(rng, tool, where)
-    return policy, call(rng, tool, policy, where), state(rng), NOW_MS, chance(rng, 0.3), where
+    return Sample(policy, call(rng, tool, policy, where), state(rng), NOW_MS, chance(rng, 0.3), where)
 
 
 def policies(places: Places = PAPER) -> st.SearchStrategy[Document]:

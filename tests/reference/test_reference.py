@@ -1,7 +1,8 @@
-"""The reference evaluator itself, against what SPEC §3 says in words and examples."""
+"""The reference evaluator itself, against what the policy language says in words and examples."""
 
 from __future__ import annotations
 
+from math import inf
 from random import Random  # noqa: TID251 - hypothesis hands it in
 from typing import Any
 
@@ -11,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capsule.calls import Access, ConcretePath, LayerState, RuleCount, Source
+from reference.cases import Answer
 from reference.concrete import PAPER, concrete
-from reference.evaluator import EFFECTS, Case, Verdict, strictest_of
+from reference.evaluator import EFFECTS, Case, strictest_of
 from reference.strategies import Sample, samples
 
 NOW = 100_000
@@ -41,7 +43,7 @@ limits: {calls: 500, wall_time: 10m}
 """
 
 
-def verdict(policy: str, tool: str, args: dict[str, Any], **run: Any) -> Verdict:
+def verdict(policy: str, tool: str, args: dict[str, Any], **run: Any) -> Answer:
     state, tainted = run.pop("state", LayerState()), run.pop("tainted", False)
     call = concrete(tool, args, **run)
     return Case(yaml.safe_load(policy), call, state, NOW, tainted, PAPER).decide()
@@ -230,14 +232,14 @@ def test_the_smallest_limits_and_the_common_sandbox_hold() -> None:
     said = verdict(BOXED, "shell.run", {"command": ["ls"]})
     sandbox = {"read": ("/workdir/docs",), "write": ("/workdir/out",), "network": False, "protected": False}
     assert said.grant == {
-        "timeout_ms": 500,
-        "max_bytes": None,
+        "timeout": 500,
+        "max_bytes": inf,
         "max_output_bytes": 1024,
         "redact": "off",
         "secrets": (),
         "later": [],
         "hosts": [],
-        "level": "landlock",
+        "sandbox_level": "landlock",
         "sandbox": sandbox,
     }
     assert said.rule == "a"
