@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from gated import Made, bodies, db_of, ends_as, gate_of, grown, holds, kinds, made, newest, read, tree, write
@@ -360,3 +361,9 @@ def test_f1_nothing_in_the_workdir_is_a_setting(workdir: Path, isolated_home: Pa
     assert not planted.exists()
     assert (isolated_home / ".capsule/runs.db").exists()
     assert not db_of(workdir).exists()
+
+
+@pytest.mark.parametrize("policy", [None, 5, {"rules": []}, [None], [{"rules": []}]], ids=repr)
+def test_what_is_no_policy_is_said_to_be_none(policy: Any) -> None:
+    with pytest.raises(PlanError, match="allowed: a file, a Policy, or a list of these"):
+        Gate.open(policy=policy)

@@ -40,7 +40,8 @@ from capsule.calls import (
     Trust,
 )
 from capsule.canon import Json
-from capsule.errors import CapsuleError, PolicyDenied, StorageError, ToolError
+from capsule.documents import shown
+from capsule.errors import CapsuleError, PlanError, PolicyDenied, StorageError, ToolError
 from capsule.gate.approvals import Approvals
 from capsule.gate.assemble import Opening, assemble
 from capsule.gate.context import GrantedContext
@@ -354,5 +355,7 @@ def _found(masked: Masked) -> dict[str, Json]:
 
 
 def _policies(policy: PolicyLike | Sequence[PolicyLike]) -> tuple[Policy, ...]:
-    layers = [policy] if isinstance(policy, Policy | Path | str) else policy
+    layers: object = [policy] if isinstance(policy, Policy | Path | str) else policy
+    if not isinstance(layers, list | tuple) or not all(isinstance(layer, Policy | Path | str) for layer in layers):
+        raise PlanError(3001, f"policy: found {shown(policy)}, allowed: a file, a Policy, or a list of these")
     return tuple(layer if isinstance(layer, Policy) else Policy.load(layer) for layer in layers)
