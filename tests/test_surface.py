@@ -32,7 +32,13 @@ BROAD_EXCEPTS = {"policy/decide.py": 1, "gate/foreign.py": 1, "cli/outermost.py"
 # Imports inside functions, for what costs too much to load before it is needed.
 LAZY_IMPORTS = {
     "__main__.py": {"capsule._version", "capsule.cli", "signal"},
-    "cli/launch.py": {"capsule.cli.interrupts", "capsule.cli.outermost", "capsule.documents", "typer"},
+    "cli/launch.py": {
+        "capsule.cli.interrupts",
+        "capsule.cli.outermost",
+        "capsule.cli.said",
+        "capsule.documents",
+        "typer",
+    },
     "documents/document.py": {"capsule.documents.from_yaml"},
     "documents/schema.py": {"re2"},
     "documents/wording.py": {"difflib"},

@@ -82,12 +82,13 @@ def _complete(words: list[str], *, debug: bool) -> int:
 
 
 def _unknown(word: str) -> int:
-    from capsule.documents import suggest  # noqa: PLC0415 - only a mistake needs it
+    from capsule.cli.said import masked_text  # noqa: PLC0415 - only a mistake needs it
+    from capsule.documents import suggest  # noqa: PLC0415 - the same
 
     near = suggest(word, COMMANDS)
     hint = f"did you mean `capsule {near}`?" if near else "`capsule --help` lists the commands"
     what = "option" if word.startswith("-") else "command"
-    sys.stderr.write(f"capsule: no {what} {word!r}; {hint}\n")
+    sys.stderr.write(f"capsule: no {what} {masked_text(word)!r}; {hint}\n")
     return EXIT_USAGE
 
 

@@ -12,8 +12,8 @@ from typer.exceptions import TyperException
 
 from capsule.canon import Json
 from capsule.cli.output import print_json
+from capsule.cli.said import masked, masked_text, said
 from capsule.errors import CapsuleError
-from capsule.screen import printable
 from capsule.settings import Settings
 
 EXIT_FAILED = 1
@@ -59,10 +59,10 @@ def guarded(command: Callable[[], object], *, debug: bool, as_json: bool) -> int
 def _failed(error: CapsuleError, *, debug: bool, as_json: bool) -> int:
     """One message; the hint on a line of its own."""
     if debug or _wants_tracebacks():
-        traceback.print_exc()
-    sys.stderr.write(f"capsule: {printable(str(error))}\n")
+        sys.stderr.write(masked_text(traceback.format_exc()))
+    sys.stderr.write(f"capsule: {said(str(error))}\n")
     if error.hint:
-        sys.stderr.write(f"  hint: {printable(error.hint)}\n")
+        sys.stderr.write(f"  hint: {said(error.hint)}\n")
     if as_json:
         _print_error(error.code, error.kind, error.message, error.hint)
     return exit_code_of(error)
@@ -78,7 +78,7 @@ def _wants_tracebacks() -> bool:
 def _misused(error: TyperException, *, as_json: bool) -> int:
     """A mistake on the command line itself; a group without a command comes as its own help."""
     message = error.format_message().replace("Value error, ", "").replace("\n\t", " ")
-    sys.stderr.write(message + "\n" if message.startswith("Usage:") else f"capsule: {printable(message)}\n")
+    sys.stderr.write(message + "\n" if message.startswith("Usage:") else f"capsule: {said(message)}\n")
     context = getattr(error, "ctx", None)
     hint = f"`{context.command_path} --help` shows what it takes" if context else None
     if hint and not message.startswith("Usage:"):
@@ -90,4 +90,4 @@ def _misused(error: TyperException, *, as_json: bool) -> int:
 
 def _print_error(code: int | None, kind: str, message: str, hint: str | None) -> None:
     error: dict[str, Json] = {"code": code, "kind": kind, "message": message, "hint": hint}
-    print_json({"error": error})
+    print_json({"error": masked(error)})

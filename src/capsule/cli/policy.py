@@ -25,6 +25,7 @@ from capsule.canon import Json
 from capsule.cli.options import AsJson, PolicyOption, here, settings
 from capsule.cli.outermost import EXIT_DENIED, EXIT_FAILED
 from capsule.cli.output import coloured, counted, json_text, print_json, print_line
+from capsule.cli.said import masked, said
 from capsule.cli.words import TakesArgv, call_arguments
 from capsule.documents import check as check_document
 from capsule.documents import load_text
@@ -130,7 +131,7 @@ def explain_call(  # noqa: PLR0913 - each is an option of the contract
         state = RunState(tainted=tainted, layers=tuple(LayerState() for _ in layers))
         explanation = explain(layers, _concrete(call, layers, world), state)
     if as_json:
-        print_json(explanation.as_json())
+        print_json(masked(explanation.as_json()))
     else:
         _print_explanation(explanation)
     if exit_code and explanation.decision.effect is Effect.DENY:
@@ -156,14 +157,14 @@ def _print_explanation(explanation: Explanation) -> None:
     decision = explanation.decision
     code = f" {decision.code}" if decision.code is not None else ""
     effect = coloured(f"{decision.effect.value}{code}", _EFFECT_COLOURS[decision.effect])
-    print_line(f"{effect}: {printable(decision.reason)}")
+    print_line(f"{effect}: {said(decision.reason)}")
     if decision.suggestion:
-        print_line(f"  to allow: {printable(decision.suggestion)}")
+        print_line(f"  to allow: {said(decision.suggestion)}")
     for limit in explanation.limits:
-        print_line(f"  {limit.name} {limit.value} from {printable(limit.rule)}")
+        print_line(f"  {limit.name} {limit.value} from {said(limit.rule)}")
     for story in explanation.stories:
         icon = coloured("✓", "green") if story.matched else coloured("–", "dim")
-        print_line(f"  {icon} {printable(story.rule)} ({story.action}): {printable(story.because)}")
+        print_line(f"  {icon} {said(story.rule)} ({story.action}): {said(story.because)}")
 
 
 @app.command(name="decide", short_help="Decide many calls, one a line.")
@@ -189,8 +190,9 @@ def decide_calls(
     denied = 0
     all_of_them: list[Json] = []
     with _world(loaded, workdir, on_disk=on_disk) as world:
-        for decision in _decisions([each.bind(world) for each in loaded], world, asked):
-            denied += decision["effect"] == Effect.DENY.value
+        for raw in _decisions([each.bind(world) for each in loaded], world, asked):
+            denied += raw["effect"] == Effect.DENY.value
+            decision = masked(raw)
             if as_json:
                 all_of_them.append(decision)
             else:

@@ -8,9 +8,9 @@ from contextlib import suppress
 
 from capsule.calls import Status, ToolResult
 from capsule.cli.output import coloured, is_plain
+from capsule.cli.said import said
 from capsule.gate import Step, tool_definitions
 from capsule.report import ICONS
-from capsule.screen import printable
 
 _CLEAR_LINE = "\r\x1b[2K"
 
@@ -32,21 +32,21 @@ class Progress:
         self.run_id = run_id
 
     def began(self, step: Step) -> None:
-        self._status(f"… {printable(step.id)} (step {step.index + 1} of {self._steps})")
+        self._status(f"… {said(step.id)} (step {step.index + 1} of {self._steps})")
 
     def ended(self, step: Step, tool: str, result: ToolResult) -> None:
         if self._silent:
             return
         self.stop()
         icon, colour = ICONS[result.status.value]
-        error = f"  {result.error.code} {printable(result.error.message)}" if result.error else ""
+        error = f"  {result.error.code} {said(result.error.message)}" if result.error else ""
         named = tool if tool in self._tools else "unknown tool"  # what is no tool may be anything, a secret too
-        self._write(f"{coloured(icon, colour, stream=self._out)} {printable(step.id)}  {named}{error}\n")
+        self._write(f"{coloured(icon, colour, stream=self._out)} {said(step.id)}  {named}{error}\n")
         if result.status is Status.ERROR and result.error and result.error.hint:
-            self._write(f"    hint: {printable(result.error.hint)}\n")
+            self._write(f"    hint: {said(result.error.hint)}\n")
 
     def waiting(self, step: Step, left_ms: int) -> None:
-        self._status(f"⏳ {printable(step.id)} waits {left_ms / 1000:.0f} s for its rate")
+        self._status(f"⏳ {said(step.id)} waits {left_ms / 1000:.0f} s for its rate")
 
     def stop(self) -> None:
         """Take the live line away, so that something else can be written."""

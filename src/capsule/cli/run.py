@@ -17,6 +17,7 @@ from capsule.cli.outermost import EXIT_DENIED, EXIT_FAILED, EXIT_INTERRUPTED
 from capsule.cli.output import coloured, print_json, print_line
 from capsule.cli.progress import Progress
 from capsule.cli.prompt import terminal_approver
+from capsule.cli.said import masked, said
 from capsule.cli.show import show_document, show_lines
 from capsule.gate import Opening, allow_all, deny_all, now_ms, open_journal, reads_only
 from capsule.plans import Plan, PlanOutcome, dry_run, run_plan
@@ -130,15 +131,15 @@ def _exit_code(outcome: PlanOutcome) -> int:
 def _foresee(plan: Plan, values: dict[str, Json], opening: Opening, *, as_json: bool) -> None:
     steps = list(dry_run(plan, values, opening))
     if as_json:
-        print_json({"dry_run": True, "steps": [step.as_json() for step in steps]})
+        print_json(masked({"dry_run": True, "steps": [step.as_json() for step in steps]}))
     else:
         for step in steps:
             effect = "unknown" if step.decision is None else step.decision.effect.value
             reason = step.note if step.decision is None else step.decision.reason
             shown = coloured(f"{effect:<7}", _COLOURS[effect])
-            print_line(f"{shown} {printable(step.step_id)}  {printable(step.tool)}  {printable(str(reason))}")
+            print_line(f"{shown} {said(step.step_id)}  {said(step.tool)}  {said(str(reason))}")
             if step.decision is not None and step.decision.suggestion:
-                print_line(f"        to allow: {printable(step.decision.suggestion)}")
+                print_line(f"        to allow: {said(step.decision.suggestion)}")
     if any(step.decision is not None and step.decision.effect is Effect.DENY for step in steps):
         raise typer.Exit(EXIT_DENIED)
     if any(step.code is not None for step in steps):

@@ -12,6 +12,7 @@ from capsule.documents.schema import Problem
 from capsule.errors import PlanError
 
 _SCHEMA_KEYS = ("type", "enum", "pattern", "items")
+_SHOWN = 20  # characters of an input in an example
 _ONLY_FOR = {"pattern": "string", "items": "array"}
 
 
@@ -107,6 +108,7 @@ def _typed(declaration: PlanInput, text: str) -> Json:
     except PlanError as error:
         if declaration.type not in {"array", "object"}:
             return text  # refused with the word that was found, which says more than where it is not JSON
-        example = f'["{text[:20]}"]' if declaration.type == "array" else '{"key": "value"}'
+        item = text if len(text) <= _SHOWN else "…"  # never a piece: of a secret, no rule would know it again
+        example = f'["{item}"]' if declaration.type == "array" else '{"key": "value"}'
         hint = error.hint or f"write it as JSON: --input '{declaration.name}={example}'"
         raise PlanError(3004, error.message, hint=hint) from None
