@@ -13,7 +13,7 @@ from capsule.documents.places import error_at
 from capsule.documents.reading import MAX_BYTES, read_text
 from capsule.documents.schema import Problem
 from capsule.documents.tokens import MAX_DEPTH, Trail
-from capsule.documents.wording import shown, spell, spell_name, suggest
+from capsule.documents.wording import beginning, shown, spell, spell_name, suggest
 
 __all__ = [
     "MAX_BYTES",
@@ -22,6 +22,7 @@ __all__ = [
     "Format",
     "Problem",
     "Trail",
+    "beginning",
     "check",
     "error_at",
     "load_file",

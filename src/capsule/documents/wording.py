@@ -13,6 +13,7 @@ _LONGEST_WORD = 64  # a longer word is not a slip of the finger, and comparing c
 _CLOSE = 0.6  # of difflib's ratio; below it, suggestions stop being helpful
 
 _BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_.*-]*")
+_CUT_WORD = re.compile(r"[\w.\0-]+\Z")
 _NOT_TEXT_WHEN_BARE = frozenset({"true", "false", "null"})
 
 
@@ -31,12 +32,19 @@ def _folded(word: str) -> str:
     return word.casefold().replace("-", "_")
 
 
+def beginning(text: str, most: int) -> str:
+    """At most so many characters, and no piece of a word but where it is all one word: of half a secret nobody could
+    tell any more that it is one.
+    """
+    return _CUT_WORD.sub("", text[:most]) or text[:most].partition("\0")[0]
+
+
 def shown(value: object) -> str:
     """A found value, in one short printable piece."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, str):
-        return repr(value) if len(value) <= _SHOWN else f"{value[:_SHOWN]!r}…"
+        return repr(value) if len(value) <= _SHOWN else f"{beginning(value, _SHOWN)!r}…"
     if isinstance(value, int) and value.bit_length() > _SHOWN:
         return "a huge integer"
     if isinstance(value, int | float):

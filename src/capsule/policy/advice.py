@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from capsule.calls import Access, Components, ConcreteCall, ConcretePath, ConcreteUrl, Places
+from capsule.documents import beginning
 from capsule.policy import floors
 from capsule.policy.layer import Layer
 from capsule.policy.paths import is_within
@@ -25,7 +26,7 @@ def shown_path(components: Components, places: Places) -> str:
 
 
 def cut(text: str) -> str:
-    return text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "…"
+    return text if len(text) <= _LONGEST_SHOWN else beginning(text, _LONGEST_SHOWN) + "…"
 
 
 def unmatched_reason(call: ConcreteCall, code: int, layer: Layer) -> str:

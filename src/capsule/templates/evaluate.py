@@ -22,6 +22,7 @@ from capsule.templates.values import (
     too_large,
 )
 
+_KEY_SHOWN = 80  # characters: of a token, enough that it is known again and masked
 _KEYS_SHOWN = 8  # of an object, in the hint for a key it does not have
 
 Scope: TypeAlias = Mapping[str, Json]
@@ -80,7 +81,7 @@ def _item(node: Item, scope: Scope) -> Json | Undefined:
 def _missing(node: Item, target: Json, key: Json) -> str:
     what = f"`{_expression_text(node)}` is not defined"
     if isinstance(target, Mapping):
-        keys = ", ".join(f"{name[:40]!a}" for name in sorted(target)[:_KEYS_SHOWN])
+        keys = ", ".join(f"{name[:_KEY_SHOWN]!a}" for name in sorted(target)[:_KEYS_SHOWN])
         return f"{what}: the object has {keys + (' …' if len(target) > _KEYS_SHOWN else '') if keys else 'no keys'}"
     if is_list(target) and isinstance(key, int):
         return f"{what}: the list has {len(target)} items" if isinstance(target, Sequence) else what
