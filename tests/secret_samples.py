@@ -53,5 +53,9 @@ SECRETS: dict[str, tuple[str, str, str]] = {
     "bearer_token bare": ("send bearer ", _MIXED[:20], " with it"),
     "authorization short": ("Authorization: Token ", "abc123def456", ""),
     "authorization basic": ("authorization: basic ", "dXNlcjpo" + "dW50ZXIyMjI=", ""),
+    "url_password": ("git clone https://bob:", "Sup3rS3cretPw", "@example.com/"),
+    "url_password alone": ("redis://:", "p@ss1word", "@cache:6379/0"),
+    "url_parameter": ("https://example.com/?a=1&access_token=", "correcthorsebattery", "&b=2"),
+    "url_parameter secret": ("-d 'client_secret=", _LOWER[:24], "&grant_type=x"),
     "authorization value": ('"Authorization": "', _HEX[:8] + "-46e5-be67-c7b8f2732305", '"'),
 }

@@ -10,6 +10,7 @@ import pytest
 import re2
 from secret_samples import PEM, SECRETS
 
+from capsule.calls.concrete import CREDENTIAL_HEADERS
 from capsule.screen import RULES, Screen, rules_digest
 
 SCREEN = Screen(key=b"key")
@@ -57,6 +58,12 @@ def test_e2_a_secret_is_masked_and_what_stands_around_it_is_not(kind: str) -> No
         "the bearer of this letter is internationally-known",
         "Authorization: required-for-all-of-the-endpoints",
         "Asia, amazon and the secret garden",
+        "postgres://user:password@localhost/db",
+        "https://$USER:$PASSWORD@example.com, https://<user>:<password1>@host, https://{user}:{password1}@host",
+        "http://localhost:8080/@scope/package, ssh://git@example.com:2222/a@b",
+        "https://example.com/?access_token=YOUR_ACCESS_TOKEN&client_secret=$CLIENT_SECRET",
+        "client_secret = the_secret_of_the_client",
+        "Cookie: a=b",
         "sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
     ],
 )
@@ -70,10 +77,15 @@ def test_a_rule_is_well_formed(rule: object) -> None:
     assert rule in RULES
     known = next(known for known in RULES if known == rule)
     assert re2.compile(known.pattern).groups <= 1
+    assert bool(known.pattern) is not bool(known.names)
     assert known.keywords
     assert all(word == word.lower() for word in known.keywords)
     assert 0 < known.confidence <= 1
     assert re2.fullmatch("[a-z0-9_.-]+", known.type)
+
+
+def test_each_header_that_is_a_credential_has_a_rule_for_its_name() -> None:
+    assert {name for rule in RULES for name in rule.names} == CREDENTIAL_HEADERS
 
 
 def test_the_digest_is_that_of_the_rules() -> None:

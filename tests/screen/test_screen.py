@@ -52,7 +52,7 @@ def test_e2_every_text_in_a_value_is_screened_keys_too(value: Json, masked: Json
 
 
 def test_what_holds_no_secret_is_given_back_itself() -> None:
-    value: Json = {"a": ["bearer", "secret", {"authorization": "none"}], "n": 1}
+    value: Json = {"a": ["bearer", "secret", {"authorization": None, "cookie": True}], "n": 1, "\0": "secret\0"}
     screened = SCREEN.screen(value)
     assert screened.value is value
     assert (screened.findings, screened.redacted) == ((), False)
@@ -85,8 +85,67 @@ def test_a_finding_says_where_and_never_what() -> None:
 
 
 def test_a_column_under_a_telling_key_is_that_of_the_text() -> None:
-    (finding,) = SCREEN.screen({"authorization": "  5eb4223e-5008-46e5-be67-c7b8f2732305"}).findings
+    (finding,) = SCREEN.screen({"aws_secret": "  " + SECRETS["aws_secret_access_key"][1]}).findings
     assert (finding.line, finding.column) == (1, 3)
+
+
+NAMED, COOKIE = "⟦redacted:authorization:1⟧", "⟦redacted:cookie:1⟧"
+
+
+@pytest.mark.parametrize(
+    ("value", "masked"),
+    [
+        ({"Authorization": "Bearer correcthorsebatterystaple"}, {"Authorization": NAMED}),
+        ({"h": {"authorization": "Basic YWRtaW46YWRtaW4="}}, {"h": {"authorization": NAMED}}),
+        ({"AUTHORIZATION ": "hunter2"}, {"AUTHORIZATION ": NAMED}),
+        ({"Cookie": "a=b"}, {"Cookie": COOKIE}),
+        (
+            {"cookie": ["a", "a", 1, {"x": "y"}, None]},
+            {"cookie": [COOKIE, COOKIE, COOKIE[:-2] + "2⟧", {"x": "y"}, None]},
+        ),
+        ({"cookie": 4711, "n": 4711}, {"cookie": COOKIE, "n": 4711}),
+        ({"authorization": "secret:NAME or more"}, {"authorization": NAMED}),
+        ({"authorization": f"token {TOKEN}"}, {"authorization": M1}),
+    ],
+)
+def test_e2_what_is_named_a_credential_is_one_whatever_it_looks_like(value: Json, masked: Json) -> None:
+    screened = SCREEN.screen(value)
+    assert (screened.value, screened.redacted) == (masked, True)
+    assert SCREEN.screen(masked).value is masked
+    assert SCREEN.screen(value, redact="off").value == value
+
+
+@pytest.mark.parametrize("text", ["secret:NAME", NAMED, ""])
+def test_a_handle_and_a_marker_are_no_credentials(text: str) -> None:
+    value: Json = {"Authorization": text, "cookie": {"a": "b"}}
+    assert SCREEN.screen(value).value is value
+
+
+def between(text: str) -> str:
+    return "\0".join(text)
+
+
+@pytest.mark.parametrize(
+    ("value", "masked"),
+    [
+        (between(f"a {TOKEN} b"), f"a\0 \0{M1}\0 \0b"),
+        ({"x": [f"\0{between(TOKEN)}\0 {TOKEN}"]}, {"x": [f"\0{M1}\0 {M1}"]}),
+        ({between(TOKEN): 1}, {M1: 1}),
+        (f"{TOKEN[:9]}\0{TOKEN[9:]}", M1),
+        (f"found {between(TOKEN)!r}", f"found '{M1}'"),
+        (json.dumps(between(TOKEN)), f'"{M1}"'),
+    ],
+)
+def test_e2_nuls_hide_no_secret_in_a_text(value: Json, masked: Json) -> None:
+    screened = SCREEN.screen(value)
+    assert screened.value == masked
+    assert {finding.fingerprint for finding in screened.findings} == {hmac.digest(KEY, TOKEN.encode(), "sha256").hex()}
+
+
+def test_redact_off_finds_through_nuls_once() -> None:
+    text = f"{TOKEN} {between(OTHER)}"
+    screened = SCREEN.screen(text, redact="off")
+    assert (screened.value, [finding.rule for finding in screened.findings]) == (text, ["github-token", "gitlab-token"])
 
 
 @pytest.mark.parametrize(("secret", "snippet"), [("abc123def456ghi", ""), ("abc123def456ghij", "ab…ij")])
@@ -166,8 +225,12 @@ def test_what_is_too_short_to_be_told_apart_is_not_masked() -> None:
         (b"\x00" * 9 + PEM.encode() + b"\x80", b"\x00" * 9 + "⟦redacted:private_key:1⟧".encode() + b"\x80"),
         (f"a {TOKEN}".encode("utf-16"), f"a {M1}".encode("utf-16")),
         (b"\xfe\xff" + f"a {TOKEN}".encode("utf-16-be"), b"\xfe\xff" + f"a {M1}".encode("utf-16-be")),
+        (f"é {TOKEN}\n".encode("utf-16-le"), f"é {M1}\n".encode("utf-16-le")),
+        (f"é {TOKEN}\n".encode("utf-16-be"), f"é {M1}\n".encode("utf-16-be")),
+        (TOKEN.encode("utf-16-le"), M1.encode("utf-16-le")),
+        (TOKEN.encode("utf-32-le"), M1.encode() + bytes(3)),
     ],
-    ids=["binary", "pem", "utf-16-le", "utf-16-be"],
+    ids=["binary", "pem", "utf-16-le", "utf-16-be", "le without mark", "be without mark", "alone", "utf-32"],
 )
 def test_bytes_are_screened_before_they_are_base64(data: bytes, masked: bytes) -> None:
     screened = SCREEN.screen_bytes(data)
@@ -218,6 +281,11 @@ def test_what_is_nested_too_deeply_is_refused_and_never_a_crash() -> None:
         "glpat-" * 170_000,
         "xoxb-1-1-1-1-" * 80_000,
         "bearer " * 140_000,
+        "a://b:" * 170_000,
+        "https://b:cdefghijklm@" * 45_000,
+        "a" * 1_000_000 + "://b:cdefghijklm@d",
+        "&access_token=" * 70_000,
+        "\0".join(f"ghp_{'aB3d' * 9} " * 12_000),
     ],
     ids=lambda text: text[:32].strip(),
 )

@@ -49,6 +49,15 @@ def read(anchors: Anchors, args: dict[str, Json], *, cap: int = 10_000) -> dict[
     return called(anchors, "fs.read", {"path": "./file", **args}, cap=cap)
 
 
+def test_text_with_nuls_is_no_text_unless_it_is_asked_for(workdir: Path, anchors: Anchors) -> None:
+    """UTF-16 without its mark, or behind it, would pass for UTF-8."""
+    data = "text".encode("utf-16")
+    (workdir / "file").write_bytes(data)
+    assert read(anchors, {"offset": 2})["content"] == b64encode(data[2:]).decode()
+    assert read(anchors, {"offset": 2})["encoding"] == "base64"
+    assert read(anchors, {"offset": 2, "encoding": "utf-8"})["content"] == "t\0e\0x\0t\0"
+
+
 def test_read_has_exactly_this_output(workdir: Path, anchors: Anchors) -> None:
     (workdir / "file").write_bytes(b"hello")
     assert read(anchors, {}) == {

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -20,6 +21,7 @@ Components: TypeAlias = tuple[str, ...]
 Resolved: TypeAlias = Literal["disk", "paper"]
 
 CREDENTIAL_HEADERS = frozenset({"authorization", "cookie"})
+SECRET_HANDLE = re.compile(r"secret:([A-Za-z_]\w*)")  # stands for a value that the call never holds
 
 
 class Access(StrEnum):

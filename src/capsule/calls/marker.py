@@ -11,6 +11,7 @@ import re2
 from capsule.calls.texts import strings
 from capsule.canon import Json
 
+MARKER = "⟦redacted:[a-z0-9_.-]+:[0-9]+⟧"
 _OPENING = "⟦redacted:"
 _LONGEST = 128  # bytes; a kind is a word, a number has a few digits
 _ENCODINGS = ("utf-8", "utf-16-le", "utf-16-be")
@@ -35,7 +36,7 @@ def joins_to_marker(before: bytes, after: bytes) -> bool:
 @cache
 def _marker_pattern() -> Any:
     forms = "|".join(re2.escape(form) for encoding in _ENCODINGS for form in base64_forms(_OPENING.encode(encoding)))
-    return re2.compile(rf"(?i:⟦redacted:[a-z0-9_.-]+:[0-9]+⟧|\\u27e6redacted:|%E2%9F%A6redacted(?::|%3A))|{forms}")
+    return re2.compile(rf"(?i:{MARKER}|\\u27e6redacted:|%E2%9F%A6redacted(?::|%3A))|{forms}")
 
 
 def base64_forms(data: bytes) -> list[str]:

@@ -23,6 +23,7 @@ from capsule.canon import Json, NotCanonical, canonical
 from capsule.documents import schema, suggest
 from capsule.errors import ToolError
 from capsule.policy.urls import parse_url
+from capsule.policy.values import without_credential
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # a token of RFC 9110
 _CONNECTION_HEADERS = frozenset(
@@ -87,7 +88,8 @@ def valid_arguments(args: Mapping[str, Json], definition: ToolDefinition) -> dic
     """The arguments with defaults filled in; a copy that no caller can change afterwards under the decision."""
     for problem in schema.problems(args, definition.args_schema):
         where = ".".join(str(part) for part in problem.path)
-        message = f"{definition.name}: {where}: {problem.message}" if where else f"{definition.name}: {problem.message}"
+        wrong = without_credential(problem)
+        message = f"{definition.name}: {where}: {wrong}" if where else f"{definition.name}: {wrong}"
         raise ToolError(2002, message, hint=problem.hint or f"see `capsule tools show {definition.name}`")
     try:
         canonical(args)

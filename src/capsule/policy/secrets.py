@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from capsule.calls import ConcreteCall, Guard
+from capsule.calls.concrete import SECRET_HANDLE
 from capsule.canon import Json
 
 _PREFIX = "secret:"
-_HANDLE = re.compile(r"secret:([A-Za-z_]\w*)")
 
 Lent: TypeAlias = frozenset[tuple[str, str | None]]
 """Names of secrets that rules lend, each with one header that it may stand in, or None for env and stdin."""
@@ -69,7 +68,7 @@ def _texts(value: Json) -> Iterator[str]:
 def _in_text(text: Json, argument: str, *, header: str | None = None, whole: bool = False) -> Iterator[Handle]:
     if not isinstance(text, str) or _PREFIX not in text:
         return
-    found = _HANDLE.search(text)
+    found = SECRET_HANDLE.search(text)
     if found is not None:
         resolvable = whole and found[0] == text
         yield Handle(name=found[1], argument=argument, header=header, resolvable=resolvable)

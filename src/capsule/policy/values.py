@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from capsule.calls.concrete import CREDENTIAL_HEADERS
 from capsule.canon import Json
 from capsule.documents import schema
+
+
+def without_credential(problem: schema.Problem) -> str:
+    """What does not fit; the value of a header that is a credential is not quoted."""
+    names = {part.strip().lower() for part in problem.path if isinstance(part, str)}
+    quotes = not problem.key and not CREDENTIAL_HEADERS.isdisjoint(names)
+    return "this credential does not fit" if quotes else problem.message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,7 +24,7 @@ class ValueConstraint:
     def mismatch(self, value: Json) -> str | None:
         """The first thing about the value that does not fit, or None."""
         for problem in schema.problems(value, self.schema):
-            return problem.message
+            return without_credential(problem)
         return None
 
     @property

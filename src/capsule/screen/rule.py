@@ -19,6 +19,9 @@ class ScreenRule:
     A text is looked at only if it holds one of the lower-case `keywords`, in any case. What group 1 of `pattern`
     matches (RE2; the whole match where there is no group) is what is masked and counted; it must have the entropy, at
     least one digit where `digit` says so, and not end like a documented example.
+
+    A rule with `names` finds nothing in a text, and any text that is the value under such a name: what is called a
+    credential is one, whatever it looks like.
     """
 
     id: str
@@ -29,6 +32,7 @@ class ScreenRule:
     confidence: float = 0.9
     entropy: float = 0.0  # bits a character, at least
     digit: bool = False
+    names: tuple[str, ...] = ()  # keys of a mapping, in any case; lower case
     examples: tuple[str, ...] = ()  # endings of values that documentation uses; lower case
 
     def as_json(self) -> dict[str, Json]:
@@ -41,6 +45,7 @@ class ScreenRule:
             "confidence": self.confidence,
             "entropy": self.entropy,
             "digit": self.digit,
+            "names": list(self.names),
             "examples": list(self.examples),
         }
 

@@ -22,6 +22,7 @@ _PEM = (
 )
 
 _CREDENTIAL = r"[A-Za-z0-9._~+/=-]"
+_NO_USERINFO = r"\s/?#\"'`<>{}()\\⟦"  # ends it, or tells a placeholder
 _HEADER = r"(?i)authorization[\"'\\]*\s*[:=,]\s*[\"'\\\[]*"  # also as a JSON key, or escaped
 
 RULES: tuple[ScreenRule, ...] = (
@@ -135,5 +136,29 @@ RULES: tuple[ScreenRule, ...] = (
         keywords=("bearer",),
         entropy=3.0,
         digit=True,
+    ),
+    ScreenRule(
+        id="authorization-named",
+        type="authorization",
+        pattern="",
+        keywords=("authorization",),
+        names=("authorization",),
+        confidence=0.8,  # a rule that knows the token says more
+    ),
+    ScreenRule(id="cookie-named", type="cookie", pattern="", keywords=("cookie",), names=("cookie",), confidence=0.8),
+    ScreenRule(
+        id="url-password",
+        type="url_password",
+        pattern=rf"(?i)\b[a-z][a-z0-9+.-]*://[^{_NO_USERINFO}:@]*:([^{_NO_USERINFO}$*][^{_NO_USERINFO}]*)@",
+        keywords=("://",),
+        entropy=2.8,  # `password` and `changeme` have less
+    ),
+    ScreenRule(
+        id="url-parameter",
+        type="url_parameter",
+        pattern=r"(?i)(?:^|[?&;\"']|\\u0026)(?:access_token|client_secret)=([A-Za-z0-9._~%+/=-]{8,})",
+        keywords=("access_token=", "client_secret="),
+        entropy=3.0,
+        examples=("_token", "-token", "accesstoken", "_secret", "-secret", "clientsecret", "_here", "-here"),
     ),
 )

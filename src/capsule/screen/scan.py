@@ -38,10 +38,11 @@ def suspects(lowered: bytes, rules: Iterable[ScreenRule]) -> tuple[ScreenRule, .
     return tuple(rule for rule in rules if any(word.encode() in lowered for word in rule.keywords))
 
 
-def hits(data: bytes, rules: Sequence[ScreenRule], exact: Sequence[Exact]) -> list[Hit]:
+def hits(data: bytes, rules: Sequence[ScreenRule], exact: Sequence[Exact], named: Sequence[Hit] = ()) -> list[Hit]:
     """In order and without overlap: what overlaps is one hit, of the surest and longest rule."""
-    found = [hit for rule in rules for hit in _matches(data, rule)]
+    found = [hit for rule in rules if not rule.names for hit in _matches(data, rule)]
     found += [Hit(start, end, secret.rule) for secret in exact for start, end in secret.spans(data)]
+    found += named
     found.sort(key=lambda hit: (hit.start, -hit.end))
     merged: list[Hit] = []
     for hit in found:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import codecs
 import hmac
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from capsule.calls import Finding, Redact
-from capsule.calls.marker import marker
+from capsule.calls.concrete import SECRET_HANDLE
+from capsule.calls.marker import MARKER, marker
 from capsule.calls.texts import strings
 from capsule.canon import Json
 from capsule.screen.exact import Exact, exact
@@ -17,6 +19,7 @@ from capsule.screen.printable import printable
 from capsule.screen.rule import Category, ScreenRule, rules_digest
 from capsule.screen.rules import RULES
 from capsule.screen.scan import Hit, compiled, hits, keyword_pattern, suspects
+from capsule.screen.spread import among_nuls, has_nuls, utf_16, with_nuls, without_nuls
 
 MAX_FINDINGS = 1_000  # of one value; what is beyond is masked all the same
 _SNIPPET_FROM = 16  # characters; of anything shorter a snippet would tell too much
@@ -27,6 +30,7 @@ _MASKED: Mapping[Redact, frozenset[Category]] = {
     "secrets": frozenset({"granted", "secret"}),
     "personal": frozenset({"granted", "secret", "personal"}),
 }
+_SPARED = re.compile(rf"{SECRET_HANDLE.pattern}|{MARKER}")  # what a name makes no secret
 _UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
@@ -84,7 +88,7 @@ class Screen:
     def screen_bytes(self, data: bytes, *, redact: Redact = "secrets", markers: Markers | None = None) -> ScreenedBytes:
         """Look at raw bytes, before they are written as base64; UTF-16 is looked at as the text it is."""
         text, encoding = _as_utf8(data)
-        task = self._task(text, redact, markers)
+        task = self._task(text, redact, markers, raw=encoding is None)
         if task is None:
             return ScreenedBytes(data=data)
         masked = task.in_bytes(text)
@@ -95,13 +99,17 @@ class Screen:
         )
         return ScreenedBytes(data=written, findings=tuple(task.found), redacted=True)
 
-    def _task(self, everything: bytes, redact: Redact, markers: Markers | None) -> _Task | None:
+    def _task(self, everything: bytes, redact: Redact, markers: Markers | None, *, raw: bool = False) -> _Task | None:
         """What is left to do after one quick look, which is nearly always nothing."""
+        if has_nuls(everything):
+            everything += b"\n" + without_nuls(everything)
         rules = suspects(everything.lower(), self.rules) if self._keywords.search(everything) else ()
         granted = tuple(secret for secret in self.exact if secret.within(everything))
         if not rules and not granted:
             return None
-        return _Task(key=self.key, rules=rules, exact=granted, masked=_MASKED[redact], markers=markers or Markers())
+        return _Task(
+            key=self.key, rules=rules, exact=granted, masked=_MASKED[redact], markers=markers or Markers(), raw=raw
+        )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -113,18 +121,27 @@ class _Task:
     exact: tuple[Exact, ...]
     masked: frozenset[Category]
     markers: Markers
+    raw: bool  # bytes of an unknown encoding, not the UTF-8 of some text
     leads: dict[str, bytes] = field(default_factory=dict)
     found: list[Finding] = field(default_factory=list)
     redacted: bool = False
 
-    def in_value(self, value: Json, lead: bytes = b"") -> Json:
+    def in_value(self, value: Json, key: str = "") -> Json:
         if isinstance(value, str):
-            return self._in_text(value, lead)
+            return self._in_text(value, self._lead(key), self._named(key))
         if isinstance(value, Mapping):
-            return {self._in_text(key): self.in_value(child, self._lead(key)) for key, child in value.items()}
+            return {self._in_text(name): self.in_value(child, name) for name, child in value.items()}
         if isinstance(value, Sequence):
-            return [self.in_value(child) for child in value]
+            return [self.in_value(child, key if self._named(key) else "") for child in value]
+        if isinstance(value, int | float) and not isinstance(value, bool) and self._named(key):
+            masked = self._in_text(str(value), named=self._named(key))
+            return value if masked == str(value) else masked
         return value
+
+    def _named(self, key: str) -> tuple[ScreenRule, ...]:
+        """The rules that take any text under a key."""
+        name = key.strip().lower()
+        return tuple(rule for rule in self.rules if name in rule.names)
 
     def _lead(self, key: str) -> bytes:
         """What a text under a key is read with: `{"authorization": "…"}` like `authorization: …`."""
@@ -133,17 +150,32 @@ class _Task:
             self.leads[key] = lead if suspects(lead.lower(), self.rules) else b""
         return self.leads[key]
 
-    def _in_text(self, text: str, lead: bytes = b"") -> str:
+    def _in_text(self, text: str, lead: bytes = b"", named: tuple[ScreenRule, ...] = ()) -> str:
         data = text.encode(errors="surrogatepass")
-        masked = self.in_bytes(data, lead)
+        masked = self.in_bytes(data, lead, () if _SPARED.fullmatch(text) else named)
         return text if masked is data else masked.decode(errors="surrogatepass")
 
-    def in_bytes(self, data: bytes, lead: bytes = b"") -> bytes:
+    def in_bytes(self, data: bytes, lead: bytes = b"", named: tuple[ScreenRule, ...] = ()) -> bytes:
+        masked = self._in_plain(data, lead, named)
+        return self._in_spread(masked, lead) if has_nuls(masked) else masked
+
+    def _in_spread(self, data: bytes, lead: bytes) -> bytes:
+        """What is found only when the NULs among it are taken away."""
+        spread = with_nuls(data)
+        bare = lead + without_nuls(data)
+        found = [hit for hit in hits(bare, suspects(bare.lower(), self.rules), self.exact) if hit.start >= len(lead)]
+        apart = list(among_nuls(spread, found, len(lead)))
+        self._note(bare, len(lead), [hit for hit, _ in apart])
+        masked = [placed for hit, placed in apart if hit.rule.category in self.masked]
+        return self._without(spread, 0, masked) if masked else data
+
+    def _in_plain(self, data: bytes, lead: bytes, named: tuple[ScreenRule, ...]) -> bytes:
         whole = lead + data
         rules = suspects(whole.lower(), self.rules)
-        if not rules and not self.exact:
+        if not rules and not named and not self.exact:
             return data
-        found = [hit for hit in hits(whole, rules, self.exact) if hit.start >= len(lead)]
+        all_of_it = [Hit(len(lead), len(whole), rule) for rule in named if data]
+        found = [hit for hit in hits(whole, rules, self.exact, all_of_it) if hit.start >= len(lead)]
         self._note(whole, len(lead), found)
         masked = [hit for hit in found if hit.rule.category in self.masked]
         return self._without(whole, len(lead), masked) if masked else data
@@ -175,9 +207,10 @@ class _Task:
         pieces: list[bytes] = []
         place = begin
         for hit in found:
-            secret = data[hit.start : hit.end]
-            pieces += (data[place : hit.start], self.markers.of(hit.rule.type, secret).encode())
-            place = hit.end
+            secret = data[hit.start : hit.end].replace(b"\0", b"")
+            start, end, encoding = utf_16(data, hit) if self.raw else (hit.start, hit.end, "utf-8")
+            pieces += (data[place:start], self.markers.of(hit.rule.type, secret).encode(encoding))
+            place = end
         self.redacted = True
         return b"".join((*pieces, data[place:]))
 

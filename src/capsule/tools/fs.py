@@ -47,7 +47,7 @@ class _NotText(Exception):
 def _as_text(chunk: Chunk, offset: int, encoding: str) -> tuple[bytes, str, str]:
     """The bytes that are returned, as text, and in which encoding.
 
-    A character that the end of the range cuts is left for the next range.
+    A character that the end of the range cuts is left for the next range. Text with NULs is UTF-16, or none at all.
     """
     if encoding != "base64":
         last = offset + len(chunk.data) >= chunk.size
@@ -57,6 +57,8 @@ def _as_text(chunk: Chunk, offset: int, encoding: str) -> tuple[bytes, str, str]
             if encoding == "utf-8":
                 raise _NotText(f"byte {offset + error.start} is not UTF-8") from None
         else:
+            if encoding == "auto" and "\0" in content:
+                return chunk.data, b64encode(chunk.data).decode(), "base64"
             if used or not chunk.data:
                 return chunk.data[:used], content, "utf-8"
             if encoding == "utf-8":
