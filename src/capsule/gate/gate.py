@@ -193,10 +193,9 @@ class Gate:
 
     def wait(self, step: Step, wait_ms: int) -> None:
         """Record that a call is held back because of a rate."""
+        masked = self._parts.mask.record({"step": step.id, "step_index": step.index, "wait_ms": wait_ms})
         with self._turn:
-            self._parts.writer.append(
-                "wait", {"step": step.id, "step_index": step.index, "wait_ms": wait_ms, "at": self._clock.wall_ms()}
-            )
+            self._parts.writer.append("wait", {**masked.as_record(), "at": self._clock.wall_ms()})
 
     def finish(self, status: RunStatus, *, error: CallError | None = None) -> None:
         """Write the run's last record and let its lock go; a run that ends without one is `interrupted`.
@@ -239,9 +238,10 @@ class Gate:
     ) -> ToolResult:
         """A call that never runs is a record like any other."""
         said = {"decision": recordable(decision_record(decision))} if decision else {}
-        record = {**call_record(call, self._parts.source), **said, "error": recordable(error_record(error))}
+        asked = {**at.as_json(), **call_record(call, self._parts.source)}
+        record = {**asked, **said, "error": recordable(error_record(error))}
         masked = self._parts.mask.record(record, raw=call.args, markers=at.markers)
-        body = {**at.as_json(), **masked.as_record(), "status": status.value, "at": self._clock.wall_ms()}
+        body = {**masked.as_record(), "status": status.value, "at": self._clock.wall_ms()}
         self._parts.writer.append("refused", {**body, **_found(masked)})
         refused = error_from(_object(masked.as_record()["error"]))
         return ToolResult(call_id=at.call_id, status=status, error=refused, findings=masked.findings)
@@ -251,11 +251,11 @@ class Gate:
     def _record_intent(self, call: ToolCall, at: Place, concrete: ConcreteCall, decision: Decision) -> Masked:
         assert decision.grant is not None
         grant = grant_record(decision.grant, concrete.definition)
-        record = {**call_record(call, self._parts.source), "decision": decision_record(decision), "grant": grant}
+        asked = {**at.as_json(), **call_record(call, self._parts.source)}
+        record = {**asked, "decision": decision_record(decision), "grant": grant}
         redact: Redact = "personal" if decision.grant.redact == "personal" else "secrets"  # arguments: never off
         masked = self._parts.mask.record(record, raw=call.args, redact=redact, markers=at.markers)
-        body = {**at.as_json(), **masked.as_record(), "at": self._clock.wall_ms()}
-        self._parts.writer.append("intent", body)
+        self._parts.writer.append("intent", {**masked.as_record(), "at": self._clock.wall_ms()})
         self._state = advance(self._state, decision, now_ms=self._state.now_ms)
         self._parts.on_intent(at.step)
         return masked

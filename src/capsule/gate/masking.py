@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import hmac
+import re
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from hashlib import sha256
+from operator import is_
 
 from capsule.approval import Bound, bind_digest
 from capsule.calls import Finding, Redact
 from capsule.canon import Json, canonical
 from capsule.screen import Markers, Screen
 
-_BYTES_FIELDS = ("content", "body")  # where a tool's output may carry bytes as base64
+_BYTES_FIELDS = ("content", "body")  # where a call or an output may carry bytes as base64
+_NOT_BASE64 = re.compile("[^A-Za-z0-9+/=]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,48 +54,69 @@ class Mask:
         markers: Markers | None = None,
     ) -> Masked:
         """What goes into the journal; where something was masked, `raw_mac` is that of `raw`, else of the record."""
-        raw = record if raw is None else raw
-        findings: tuple[Finding, ...] = ()
-        args = record.get("args")
-        opened: Json = args
-        if isinstance(args, Mapping):
-            opened, findings = self._opened(args, redact, markers)
-            record = {**record, "args": opened}
-        masked = self._screen.screen(record, redact=redact, markers=markers)
-        changed = masked.redacted or opened is not args
-        return Masked(
-            value=masked.value, findings=(*findings, *masked.findings), raw_mac=self._mac(raw) if changed else None
-        )
+        return self._masked(record, record if raw is None else raw, redact, markers or Markers())
 
     def output(self, output: Json, *, redact: Redact, markers: Markers, sent: bool = False) -> Masked:
         """What a tool gave. `sent`: a secret went in with the call, and its digest may come out."""
-        opened, findings = self._opened(output, redact, markers) if isinstance(output, Mapping) else (output, ())
-        masked = self._screen.screen(opened, redact=redact, markers=markers)
-        value, changed = masked.value, masked.redacted or opened is not output
-        if (changed or sent) and isinstance(value, Mapping) and "sha256" in value:
-            value = {**value, "sha256": None}  # the digest of a short secret would give it away
+        masked = self._masked(output, output, redact, markers)
+        value = masked.value
+        if (masked.raw_mac or sent) and isinstance(value, Mapping) and "sha256" in value:
+            return replace(masked, value={**value, "sha256": None})  # the digest of a short secret would give it away
+        return masked
+
+    def _masked(self, value: Json, raw: Json, redact: Redact, markers: Markers) -> Masked:
+        findings: list[Finding] = []
+        opened = self._opened(value, redact, markers, findings)
+        screened = self._screen.screen(opened, redact=redact, markers=markers)
+        changed = screened.redacted or opened is not value
         return Masked(
-            value=value, findings=(*findings, *masked.findings), raw_mac=self._mac(output) if changed else None
+            value=screened.value,
+            findings=(*findings, *screened.findings),
+            raw_mac=self._mac(raw) if changed else None,
         )
 
-    def _opened(
-        self, output: Mapping[str, Json], redact: Redact, markers: Markers | None
-    ) -> tuple[Mapping[str, Json], tuple[Finding, ...]]:
-        """Bytes are screened before their base64, in which no rule would find anything."""
-        if output.get("encoding") != "base64":
-            return output, ()
+    def _opened(self, value: Json, redact: Redact, markers: Markers, findings: list[Finding]) -> Json:
+        """Bytes are screened before their base64, in which no rule would find anything.
+
+        A plan's document holds calls too, so they are looked for everywhere; where nothing is masked the value itself
+        is given back.
+        """
+        if isinstance(value, Mapping):
+            inner = {key: self._opened(child, redact, markers, findings) for key, child in value.items()}
+            if value.get("encoding") == "base64":
+                inner |= self._opened_bytes(value, redact, markers, findings)
+            return value if all(inner[key] is child for key, child in value.items()) else inner
+        if isinstance(value, Sequence) and not isinstance(value, str):
+            items = [self._opened(child, redact, markers, findings) for child in value]
+            return value if all(map(is_, items, value)) else items
+        return value
+
+    def _opened_bytes(
+        self, value: Mapping[str, Json], redact: Redact, markers: Markers, findings: list[Finding]
+    ) -> dict[str, Json]:
+        masked: dict[str, Json] = {}
         for name in _BYTES_FIELDS:
-            text = output.get(name)
-            if not isinstance(text, str):
-                continue
-            try:
-                screened = self._screen.screen_bytes(b64decode(text, validate=True), redact=redact, markers=markers)
-            except ValueError:
-                continue  # a tool that says base64 and means something else: its text is screened as text
-            if screened.redacted:
-                return {**output, name: b64encode(screened.data).decode()}, screened.findings
-            return output, screened.findings
-        return output, ()
+            text = value.get(name)
+            if isinstance(text, str):
+                screened = self._screen.screen_bytes(_decoded(text), redact=redact, markers=markers)
+                findings += screened.findings
+                if screened.redacted:
+                    masked[name] = b64encode(screened.data).decode()
+        return masked
 
     def _mac(self, value: Json) -> str:
         return hmac.new(self._key, canonical(value), sha256).hexdigest()
+
+
+def _decoded(text: str) -> bytes:
+    """What a reader could make of base64, also of some that a tool refuses: with line breaks, unpadded, in pieces."""
+    try:
+        return b64decode(text, validate=True)
+    except ValueError:
+        letters = _NOT_BASE64.sub("", text.replace("-", "+").replace("_", "/"))
+        return b"".join(b64decode(f"{piece}==") for piece in map(_whole, letters.split("=")))
+
+
+def _whole(piece: str) -> str:
+    """Without a last letter that is less than a byte."""
+    return piece[:-1] if len(piece) % 4 == 1 else piece
