@@ -12,6 +12,7 @@ from operator import is_
 
 from capsule.approval import Bound, bind_digest
 from capsule.calls import Finding, Redact
+from capsule.calls.texts import strings
 from capsule.canon import Json, canonical
 from capsule.screen import Markers, Screen
 
@@ -66,7 +67,7 @@ class Mask:
 
     def _masked(self, value: Json, raw: Json, redact: Redact, markers: Markers) -> Masked:
         findings: list[Finding] = []
-        opened = self._opened(value, redact, markers, findings)
+        opened = self._opened(value, redact, markers, findings) if "base64" in strings(value) else value
         screened = self._screen.screen(opened, redact=redact, markers=markers)
         changed = screened.redacted or opened is not value
         return Masked(
