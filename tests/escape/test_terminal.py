@@ -289,7 +289,7 @@ def test_e5_the_record_itself_keeps_every_character(base: Path) -> None:
     workdir = base / f"ws{NAME}"
     policy = "rules: [{action: allow, tool: fs.read, constraints: {path: {pattern: ./docs/**}}}]"
     with gate_of(workdir, policy) as gate:
-        result = gate.call(read(f"docs/{NAME}"))
+        result = gate.call(read(f"docs/{NAME}", encoding="utf-8"))
     assert code(result) is None
     output = records(db_of(workdir))[2].body["output"]
     assert isinstance(output, Mapping)
