@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -97,6 +98,45 @@ def test_patterns(workdir: Path, anchors: Anchors, pattern: str, expected: list[
     found = listed(anchors, pattern=pattern)
     assert paths(found) == expected
     assert not found.truncated
+
+
+@pytest.mark.parametrize(
+    ("pattern", "looked_at"),
+    [
+        ("nothing", 5),
+        ("*", 5),
+        ("**", 14),
+        ("a/*", 7),
+        ("./a//b/*", 9),
+        ("a/x/*", 7),
+        ("x/b/*", 5),
+        ("*/*", 10),
+        ("*/b/*", 12),
+        ("b/*/*", 10),
+        ("a/**", 9),
+        ("?/{b,c}/*", 14),
+        ("b/?*", 8),
+    ],
+)
+def test_directories_that_no_match_lies_in_are_not_looked_into(
+    workdir: Path, anchors: Anchors, pattern: str, looked_at: int
+) -> None:
+    make(workdir, TREE)
+    looks = 0
+
+    def looking() -> None:
+        nonlocal looks
+        looks += 1
+
+    files.list(anchors, grant(""), pattern=pattern, offset=0, limit=100, visible=everything, in_time=looking)
+    assert looks == looked_at
+
+
+def test_the_longest_pattern_is_read_at_once(workdir: Path, anchors: Anchors) -> None:
+    make(workdir, TREE)
+    began = time.process_time()
+    assert paths(listed(anchors, pattern="*/" * 2047 + "x")) == []
+    assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize("pattern", ["/etc/*", "..", "../**", "[", "{a", "\\"])

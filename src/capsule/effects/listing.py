@@ -50,16 +50,19 @@ def list_entries(
 
 
 class _Reach:
-    """What a pattern matches, and into which directories it can reach."""
+    """What a pattern matches, and into which directories it can reach.
+
+    One glob for each leading component: a walk asks for a directory only after the one it is in.
+    """
 
     def __init__(self, pattern: str) -> None:
         parts = [part for part in pattern.split("/") if part not in ("", ".")]
         self._glob = compile_glob(pattern)
         self._heads: list[Glob] = []
-        for depth, part in enumerate(parts, 1):
+        for part in parts:
             if "**" in part or any(letter in part for letter in "{[\\"):
                 break  # from here on it may span components
-            self._heads.append(compile_glob("/".join(parts[:depth])))
+            self._heads.append(compile_glob(part))
         self._depth = len(parts) if len(self._heads) == len(parts) else None
 
     def matches(self, path: Components, *, directory: bool) -> bool:
@@ -68,8 +71,8 @@ class _Reach:
     def goes_beneath(self, directory: Components) -> bool:
         if self._depth is not None and len(directory) >= self._depth:
             return False
-        known = min(len(directory), len(self._heads))
-        return known == 0 or self._heads[known - 1].match(directory[:known])
+        depth = len(directory)
+        return depth > len(self._heads) or self._heads[depth - 1].match(directory[-1:])
 
 
 class _Scan:
