@@ -16,19 +16,23 @@ from capsule.policy.segments import DoubleStar, Literal, Segments, Wild, is_hidd
 from capsule.policy.wildcards import WildTable
 
 T = TypeVar("T", bound=Hashable)
+K = TypeVar("K", str, Wild)
 
 
 class _Node(Generic[T]):
-    """A place in the trie: `here` are the patterns that end at it, `below` those that end in `**` right after it."""
+    """A place in the trie: `here` are the patterns that end at it, `below` those that end in `**` right after it.
+
+    Most places have one way on and nothing else, so what a place has not is None: that is half of its memory.
+    """
 
     __slots__ = ("below", "edges", "here", "literals", "star", "stays", "wilds")
 
     def __init__(self, *, stays: bool = False) -> None:
         self.stays = stays  # it stands after a `**`, which may take the next name too
-        self.here: list[T] = []
-        self.below: list[T] = []
-        self.literals: dict[str, _Node[T]] = {}
-        self.edges: dict[Wild, _Node[T]] = {}
+        self.here: list[T] | None = None
+        self.below: list[T] | None = None
+        self.literals: dict[str, _Node[T]] | None = None
+        self.edges: dict[Wild, _Node[T]] | None = None
         self.wilds: WildTable[_Node[T]] | None = None  # the edges once more, for look-ups
         self.star: _Node[T] | None = None
 
@@ -38,16 +42,20 @@ class _Node(Generic[T]):
         for part in segments[:-1] if isinstance(last, DoubleStar) else segments:
             node = node.after(part)
         if isinstance(last, DoubleStar):
-            node.below.append(value)
+            node.below = _with(node.below, value)
         if not isinstance(last, DoubleStar) or not last.least:
-            node.here.append(value)
+            node.here = _with(node.here, value)
 
     def after(self, part: Literal | Wild | DoubleStar) -> _Node[T]:
         match part:
             case Literal():
-                return self.literals.setdefault(part.text, _Node())
+                if self.literals is None:
+                    self.literals = {}
+                return _at(self.literals, part.text)
             case Wild():
-                return self.edges.setdefault(part, _Node())
+                if self.edges is None:
+                    self.edges = {}
+                return _at(self.edges, part)
             case DoubleStar():
                 if self.star is None:
                     self.star = _Node(stays=True)
@@ -58,9 +66,11 @@ class _Node(Generic[T]):
         todo = [self]
         while todo:
             node = todo.pop()
-            if node.edges:
+            if node.edges is not None:
                 node.wilds = WildTable(node.edges)
-            todo += [*node.literals.values(), *node.edges.values()]
+                todo += node.edges.values()
+            if node.literals is not None:
+                todo += node.literals.values()
             if node.star is not None:
                 todo.append(node.star)
 
@@ -68,7 +78,7 @@ class _Node(Generic[T]):
         """Enter into `following` every place that this name leads to."""
         if self.stays and (hidden or not is_hidden(name)):
             following[self] = None
-        literal = self.literals.get(name)
+        literal = None if self.literals is None else self.literals.get(name)
         if literal is not None:
             literal.enter(following)
         if self.wilds is not None:
@@ -80,6 +90,20 @@ class _Node(Generic[T]):
         following[self] = None
         if self.star is not None:
             following[self.star] = None
+
+
+def _with(values: list[T] | None, value: T) -> list[T]:
+    if values is None:
+        return [value]
+    values.append(value)
+    return values
+
+
+def _at(ways: dict[K, _Node[T]], name: K) -> _Node[T]:
+    node = ways.get(name)
+    if node is None:
+        node = ways[name] = _Node()
+    return node
 
 
 class SegmentTrie(Generic[T]):
@@ -111,9 +135,9 @@ class SegmentTrie(Generic[T]):
                 return found
             nodes = following
         for node in nodes:
-            found.update(node.here)
+            found.update(node.here or ())
             if hangs:
-                found.update(node.below)
+                found.update(node.below or ())
         return found
 
 
