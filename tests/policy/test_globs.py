@@ -12,7 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capsule.calls import Components
-from capsule.policy.globs import MAX_DOUBLE_STARS, MAX_EXPANSIONS, MAX_LENGTH, Glob, compile_glob
+from capsule.policy.globs import (
+    MAX_DOUBLE_STARS,
+    MAX_EXPANSIONS,
+    MAX_LENGTH,
+    MAX_WRITTEN_OUT,
+    Glob,
+    Room,
+    compile_glob,
+    expand,
+)
 from capsule.policy.segments import match
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpora" / "globs.jsonl"
@@ -110,6 +119,9 @@ def test_what_a_pattern_matches(pattern: str, yes: list[str], no: list[str]) -> 
         ("**/a/" * (MAX_DOUBLE_STARS + 1), f"more than {MAX_DOUBLE_STARS} '**' in one pattern"),
         ("{a,b}" * 9, f"more than {MAX_EXPANSIONS} expansions"),
         ("{" + ",".join("abc" * 100) + "}", f"more than {MAX_EXPANSIONS} expansions"),
+        ("{a,b}" * 8 + "/a" * 300, f"more than {MAX_WRITTEN_OUT:,} characters with its lists written out"),
+        ("/a" * 1990 + "/" + "{a,b}" * 5, "written out"),
+        ("{a,b}" * 8 + "[" + "ab" * 1000 + "]", "written out"),
         ("{" * 400 + "}" * 400, "nested"),
         ("a" * (MAX_LENGTH + 1), "at most"),
     ],
@@ -123,6 +135,18 @@ def test_a_bad_pattern_is_refused_with_what_is_wrong(pattern: str, said: str) ->
 
 def test_as_many_expansions_as_allowed_are_taken() -> None:
     assert matches("{a,b}" * 8, "abababab")
+    assert matches("{a,b}" * 8 + "c" * 248, "abababab" + "c" * 248)
+    assert matches("{" + ",".join(f"name{number}" for number in range(256)) + "}/[0-9]/*.md", "name255/1/a.md")
+
+
+def test_the_patterns_of_a_large_policy_have_room() -> None:
+    room = Room()
+    written = 0
+    with suppress(ValueError):
+        while True:
+            expand("./docs/*.md", room)
+            written += 1
+    assert 50_000 < written < 60_000
 
 
 @pytest.mark.parametrize(

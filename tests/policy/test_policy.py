@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from capsule.calls import LayerState, RunState, Source, ToolCall
+from capsule.documents import spell
 from capsule.errors import PlanError, ToolError
 from capsule.policy import OnPaper, Policy, check_policy, explain, resolve_and_decide
 
@@ -121,6 +122,43 @@ def test_what_is_wrong_is_named_with_its_place(rules: str, place: str, words: li
     assert error.code == 3001
     assert f"policy.yaml:{place}" in error.message
     assert [word for word in words if word not in error.message + (error.hint or "")] == []
+
+
+LISTS = "{a,b}" * 8  # 256 patterns in one
+
+
+@pytest.mark.parametrize(
+    ("place", "tool", "argument", "pattern"),
+    [
+        ("path.patterns[", "fs.read", "path", f"./%d{LISTS}"),
+        ("path.patterns[", "fs.read", "path", "./%d" + "/a" * 2000),
+        ("path.patterns[", "fs.read", "path", "./%d{a,b,c,d}" + "x" * 4000),
+        ("path.patterns[", "fs.read", "path", "./%d{a,b,c,d,e,f,g}" + f"[{'ab' * 1000}]"),
+        ("url", "http.get", "url", f"https://a.com/%d{LISTS}"),
+        ("url", "http.get", "url", "https://*.a.com/%d/{a,b}" + "/a" * 1000),
+    ],
+)
+def test_the_patterns_of_a_policy_are_bounded_together(place: str, tool: str, argument: str, pattern: str) -> None:
+    patterns = [pattern.replace("%d", str(number)) for number in range(250)]
+    rules = [
+        {"action": "allow", "tool": tool, "constraints": {argument: {"patterns": half}}}
+        for half in (patterns[:20], patterns[20:])
+    ]
+    with pytest.raises(PlanError, match="more than one policy can hold") as caught:
+        Policy.parse(json.dumps({"rules": rules}))
+    assert caught.value.code == 3001
+    path = caught.value.context["path"]
+    assert isinstance(path, tuple)
+    assert spell(path).startswith(f"rules[1].constraints.{place}")
+
+
+def test_trusted_paths_are_bounded_with_the_rules() -> None:
+    rules = [{"action": "allow", "tool": "fs.read", "constraints": {"path": {"patterns": [f"./{LISTS}"] * 140}}}]
+    trusted = [f"./{LISTS}"] * 120
+    Policy.parse(json.dumps({"rules": rules}))
+    Policy.parse(json.dumps({"trusted_paths": trusted}))
+    with pytest.raises(PlanError, match=r"trusted_paths\[[0-9]+\]: the patterns up to here"):
+        Policy.parse(json.dumps({"rules": rules, "trusted_paths": trusted}))
 
 
 @pytest.mark.parametrize(

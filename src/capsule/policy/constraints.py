@@ -11,6 +11,7 @@ from capsule.canon import Json
 from capsule.documents import Document, schema, suggest, units
 from capsule.errors import PlanError
 from capsule.policy.commands import CommandConstraint
+from capsule.policy.globs import Room
 from capsule.policy.paths import PathConstraint, PathPattern
 from capsule.policy.rules import (
     GUARD_KEYS,
@@ -41,6 +42,7 @@ class RuleReader:
     place: DocumentPath
     tools: tuple[ToolName, ...]
     known: tuple[ToolDefinition, ...]
+    room: Room
 
     def constraints(self, raw: Mapping[str, Json], *, as_bars: bool) -> Constraints:
         """The constraints in one of their two readings: what grants a call, or what stands in its way."""
@@ -127,7 +129,7 @@ class RuleReader:
         patterns = []
         for below, text in _pattern_list(raw):
             try:
-                patterns.append(PathPattern.parse(str(text), unanchored_allowed=as_bars))
+                patterns.append(PathPattern.parse(str(text), unanchored_allowed=as_bars, room=self.room))
             except ValueError as error:
                 raise self._error(key, str(error), below=below) from error
         return PathConstraint(patterns=tuple(patterns), hidden="hidden" in raw, protected="protected" in raw)
@@ -137,7 +139,7 @@ class RuleReader:
         if as_bars and self.action is Action.ASK:  # it widens what the rule grants, and says nothing of what it bars
             raw = _without(raw, "private_networks")
         try:
-            return UrlConstraint.read(raw, deny=as_bars)
+            return UrlConstraint.read(raw, deny=as_bars, room=self.room)
         except ValueError as error:
             raise self._error(key, str(error)) from error
 

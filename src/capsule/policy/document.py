@@ -10,7 +10,8 @@ from capsule.calls import Redact, Source, ToolDefinition
 from capsule.canon import Json, digest_of
 from capsule.documents import Document, check, spell
 from capsule.policy.constraints import RuleReader, duration
-from capsule.policy.paths import PathConstraint, PathPattern
+from capsule.policy.globs import Room
+from capsule.policy.paths import PathPattern
 from capsule.policy.rules import (
     DEFAULT_SEARCH,
     Action,
@@ -24,7 +25,6 @@ from capsule.policy.rules import (
 from capsule.policy.schema import POLICY_SCHEMA
 from capsule.policy.tool_names import ToolName
 
-MAX_EXPANSIONS = 50_000  # of all brace lists of a policy: ten thousand rules with five patterns each
 _ID_DIGITS = 4
 _ID_DIGITS_WHEN_TAKEN = 16
 
@@ -36,7 +36,8 @@ def read_policy(document: Document, definitions: Mapping[str, ToolDefinition]) -
         raise document.error(("steps",), "this is a plan, not a policy", hint=hint, key=True)
     check(document, POLICY_SCHEMA)
     raw = cast("Mapping[str, Json]", document.value)
-    rules = _rules(document, raw, definitions)
+    room = Room()
+    rules = _rules(document, raw, definitions, room)
     return PolicyRules(
         name=str(raw.get("name", document.name)),
         digest=digest_of(raw),
@@ -44,7 +45,7 @@ def read_policy(document: Document, definitions: Mapping[str, ToolDefinition]) -
         rules=rules,
         limits=_limits(document, raw),
         search=_search(document, raw),
-        trusted_paths=_trusted(document, raw),
+        trusted_paths=_trusted(document, raw, room),
         tests=tuple(_test(test, ("tests", index)) for index, test in enumerate(_mappings(raw, "tests"))),
     )
 
@@ -57,27 +58,19 @@ def _texts(value: Json) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(cast("Sequence[str]", value))
 
 
-def _rules(document: Document, raw: Mapping[str, Json], definitions: Mapping[str, ToolDefinition]) -> tuple[Rule, ...]:
+def _rules(
+    document: Document, raw: Mapping[str, Json], definitions: Mapping[str, ToolDefinition], room: Room
+) -> tuple[Rule, ...]:
     """A rule that is there twice, word for word, is one rule."""
     written = _mappings(raw, "rules")
     ids = _ids(document, written)
     first: dict[str, int] = {}
     for index, rule_id in enumerate(ids):
         first.setdefault(rule_id, index)
-    rules: list[Rule] = []
-    expansions = 0
-    for rule_id, index in first.items():
-        rules.append(_rule(document, written[index], rule_id, ("rules", index), definitions))
-        expansions += _expansions(rules[-1])
-        if expansions > MAX_EXPANSIONS:
-            message = f"rules[{index}]: the lists of the patterns up to here make more than {MAX_EXPANSIONS} patterns"
-            raise document.error(("rules", index), message, hint="write fewer lists into one pattern")
-    return tuple(rules)
-
-
-def _expansions(rule: Rule) -> int:
-    paths = [each for _, each in (*rule.grants, *rule.bars) if isinstance(each, PathConstraint)]
-    return sum(len(pattern.expansions) for constraint in paths for pattern in constraint.patterns)
+    return tuple(
+        _rule(document, written[index], rule_id, ("rules", index), definitions, room)
+        for rule_id, index in first.items()
+    )
 
 
 def _ids(document: Document, rules: Sequence[Mapping[str, Json]]) -> list[str]:
@@ -110,6 +103,7 @@ def _rule(
     rule_id: str,
     place: DocumentPath,
     definitions: Mapping[str, ToolDefinition],
+    room: Room,
 ) -> Rule:
     action = Action(str(raw["action"]))
     tools = _tool_names(document, raw["tool"], place)
@@ -121,7 +115,9 @@ def _rule(
             hint="write an ask or a deny rule with this `when` beside the rule",
         )
     known = tuple(definition for name, definition in definitions.items() if any(tool.matches(name) for tool in tools))
-    reader = RuleReader(document=document, rule_id=rule_id, action=action, place=place, tools=tools, known=known)
+    reader = RuleReader(
+        document=document, rule_id=rule_id, action=action, place=place, tools=tools, known=known, room=room
+    )
     constraints = cast("Mapping[str, Json]", raw.get("constraints", {}))
     return Rule(
         id=rule_id,
@@ -194,13 +190,13 @@ def _search(document: Document, raw: Mapping[str, Json]) -> tuple[str, ...]:
     return directories
 
 
-def _trusted(document: Document, raw: Mapping[str, Json]) -> tuple[PathPattern, ...] | None:
+def _trusted(document: Document, raw: Mapping[str, Json], room: Room) -> tuple[PathPattern, ...] | None:
     if "trusted_paths" not in raw:
         return None
     patterns = []
     for index, text in enumerate(_texts(raw["trusted_paths"])):
         try:
-            patterns.append(PathPattern.parse(text, unanchored_allowed=False))
+            patterns.append(PathPattern.parse(text, unanchored_allowed=False, room=room))
         except ValueError as error:
             raise document.error(("trusted_paths", index), f"trusted_paths[{index}]: {error}") from error
     return tuple(patterns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -12,7 +13,6 @@ from capsule.policy.segments import (
     ANY,
     CharSet,
     DoubleStar,
-    Literal,
     Mark,
     Segment,
     Segments,
@@ -25,6 +25,7 @@ from capsule.policy.segments import (
 MAX_EXPANSIONS = 256  # a brace list multiplies; the policy language promises this bound
 MAX_LENGTH = 4096  # PATH_MAX of Linux: a longer pattern can match no path
 MAX_DOUBLE_STARS = 16  # each is a place where a walk may stay, for every name of every path
+MAX_WRITTEN_OUT = 65_536  # characters of all expansions of one pattern: 256 of 256 characters
 MAX_NESTING = 16  # lists in lists: 256 expansions never need more, and reading recurses
 
 Units: TypeAlias = tuple[Unit, ...]
@@ -45,6 +46,34 @@ _POSIX: dict[str, tuple[tuple[str, str], ...]] = {
     "word": (("0", "9"), ("A", "Z"), ("_", "_"), ("a", "z")),
     "xdigit": (("0", "9"), ("A", "F"), ("a", "f")),
 }
+
+
+_MAX_WEIGHT = 3_000_000
+_NAME_WEIGHT = 12  # what a name takes, in characters: in time and in memory
+
+
+class Room:
+    """What the patterns of one policy may come to, once their lists are written out.
+
+    Ten thousand rules with five patterns each fit. What fits is indexed in a second or two and some 100 MB, of which
+    most is for the names between slashes.
+    """
+
+    def __init__(self) -> None:
+        self._left = _MAX_WEIGHT
+
+    def take(self, choices: Sequence[Units]) -> None:
+        names = sum(units.count(Mark.SLASH) + 2 for units in choices)
+        self._left -= _NAME_WEIGHT * names + sum(map(_length, choices))
+        if self._left < 0:
+            raise ValueError(
+                "the patterns up to here, with their lists written out, are more than one policy can hold; "
+                "write fewer or shorter patterns, and fewer lists"
+            )
+
+
+def _length(units: Units) -> int:
+    return sum(len(unit.ranges) if isinstance(unit, CharSet) else 1 for unit in units)
 
 
 class Anchor(Enum):
@@ -83,7 +112,7 @@ class Glob:
 
 def compile_glob(pattern: str) -> Glob:
     """ValueError says what is wrong with the pattern."""
-    expansions = tuple(expansion(units, tilde=False) for units in expand(pattern))
+    expansions = tuple(expansion(units, tilde=False) for units in expand(pattern, Room()))
     if any(each.anchor is Anchor.ROOT for each in expansions):
         raise ValueError(f"{pattern!r} begins with '/': a relative pattern is needed here")
     return Glob(text=pattern, expansions=expansions)
@@ -94,11 +123,10 @@ def expansion(units: Units, *, tilde: bool = True) -> Expansion:
     names = split(units)
     parts: list[Segment] = []
     for name in names:
-        part = segment(name)
-        if part == Literal(text=".."):
+        if name == (".", "."):
             raise ValueError("'..' in a pattern: name the directory itself")
-        if part not in (Literal(text=""), Literal(text=".")):
-            parts.append(part)
+        if name not in ((), (".",)):
+            parts.append(segment(name))
     if sum(isinstance(part, DoubleStar) for part in parts) > MAX_DOUBLE_STARS:
         raise ValueError(f"more than {MAX_DOUBLE_STARS} '**' in one pattern")
     anchor = _anchor(names, tilde=tilde)
@@ -130,7 +158,7 @@ def split(units: Units) -> list[Units]:
     return [tuple(name) for name in names]
 
 
-def expand(pattern: str) -> tuple[Units, ...]:
+def expand(pattern: str, room: Room) -> tuple[Units, ...]:
     """The pattern as units, once for each choice from its brace lists."""
     if not pattern:
         raise ValueError("an empty pattern matches nothing: '.' is the directory itself, '**' all beneath it")
@@ -138,10 +166,20 @@ def expand(pattern: str) -> tuple[Units, ...]:
         raise ValueError(f"a pattern of {len(pattern)} characters: at most {MAX_LENGTH} are allowed")
     if "\0" in pattern:
         raise ValueError("a pattern with a NUL character")
-    choices = tuple(dict.fromkeys(_Reader(pattern).read()))
+    choices = _Reader(pattern).read()
     if () in choices:
         raise ValueError(f"{pattern!r}: one of its lists leaves an empty pattern")
-    return choices
+    if sum(map(_length, choices)) > MAX_WRITTEN_OUT:
+        raise ValueError(
+            f"{_shown(pattern)}: more than {MAX_WRITTEN_OUT:,} characters with its lists written out; "
+            "write several patterns, with fewer lists"
+        )
+    room.take(choices)
+    return tuple(dict.fromkeys(choices))
+
+
+_PLAIN = re.compile(r"[^\[{,}*?~/\\]+")
+_MARKS: dict[str, Unit] = {"*": Mark.STAR, "/": Mark.SLASH, "~": Mark.TILDE, "?": ANY}
 
 
 class _Reader:
@@ -163,7 +201,10 @@ class _Reader:
             char = self.text[self.at]
             if depth and char in ",}":
                 break
-            if char != "{":
+            if plain := _PLAIN.match(self.text, self.at):
+                run.extend(plain.group())
+                self.at = plain.end()
+            elif char != "{":
                 run.append(self._unit())
             elif len(more := self._braces(depth + 1)) == 1:
                 run.extend(more[0])
@@ -178,7 +219,7 @@ class _Reader:
 
     def _braces(self, depth: int) -> list[Units]:
         if depth > MAX_NESTING:
-            raise ValueError(f"{self._shown()}: lists nested more than {MAX_NESTING} deep")
+            raise ValueError(f"{_shown(self.text)}: lists nested more than {MAX_NESTING} deep")
         start = self.at
         lists: list[list[Units]] = []
         while not lists or self.text[self.at : self.at + 1] == ",":
@@ -186,7 +227,9 @@ class _Reader:
             lists.append(self._sequence(depth))
             self._bound(sum(map(len, lists)))
         if self.at >= len(self.text):
-            raise ValueError(f"{self._shown()}: the '{{' at {start + 1} is not closed; write '\\{{' for the character")
+            raise ValueError(
+                f"{_shown(self.text)}: the '{{' at {start + 1} is not closed; write '\\{{' for the character"
+            )
         self.at += 1
         if len(lists) == 1:  # not a list: `{}` and `{a}` are text, as in a shell
             return [("{", *units, "}") for units in lists[0]]
@@ -194,7 +237,7 @@ class _Reader:
 
     def _bound(self, expansions: int) -> None:
         if expansions > MAX_EXPANSIONS:
-            raise ValueError(f"{self._shown()}: more than {MAX_EXPANSIONS} expansions")
+            raise ValueError(f"{_shown(self.text)}: more than {MAX_EXPANSIONS} expansions")
 
     def _unit(self) -> Unit:
         char = self.text[self.at]
@@ -203,15 +246,14 @@ class _Reader:
         if char == "\\":
             return Mark.SLASH if (escaped := self._char()) == "/" else escaped
         self.at += 1
-        marks: dict[str, Unit] = {"*": Mark.STAR, "/": Mark.SLASH, "~": Mark.TILDE, "?": ANY}
-        return marks.get(char, char)
+        return _MARKS.get(char, char)
 
     def _char(self) -> str:
         """The character here, or the one that a backslash here escapes."""
         if self.text[self.at] == "\\":
             self.at += 1
             if self.at == len(self.text):
-                raise ValueError(f"{self._shown()}: nothing follows the last '\\'")
+                raise ValueError(f"{_shown(self.text)}: nothing follows the last '\\'")
         self.at += 1
         return self.text[self.at - 1]
 
@@ -225,13 +267,13 @@ class _Reader:
         while self.text[self.at : self.at + 1] != "]" or self.at == first:
             if self.at >= len(self.text):
                 raise ValueError(
-                    f"{self._shown()}: the '[' at {start + 1} is not closed; write '\\[' for the character"
+                    f"{_shown(self.text)}: the '[' at {start + 1} is not closed; write '\\[' for the character"
                 )
             ranges.extend(self._named_class() or [self._range()])
         self.at += 1
         kept = tuple(each for each in ranges if each != ("/", "/"))
         if not kept and not negated:
-            raise ValueError(f"{self._shown()}: the class at {start + 1} matches nothing, because none matches '/'")
+            raise ValueError(f"{_shown(self.text)}: the class at {start + 1} matches nothing, because none matches '/'")
         return CharSet(ranges=kept, negated=negated)
 
     def _named_class(self) -> Sequence[tuple[str, str]]:
@@ -242,7 +284,7 @@ class _Reader:
         if end < 0 or not name.isalpha():
             return ()
         if name not in _POSIX:
-            raise ValueError(f"{self._shown()}: no class [:{name}:]; there are {', '.join(_POSIX)}")
+            raise ValueError(f"{_shown(self.text)}: no class [:{name}:]; there are {', '.join(_POSIX)}")
         self.at = end + 2
         return _POSIX[name]
 
@@ -253,8 +295,9 @@ class _Reader:
         self.at += 1
         high = self._char()
         if high < low:
-            raise ValueError(f"{self._shown()}: the range {low}-{high} runs backwards and matches nothing")
+            raise ValueError(f"{_shown(self.text)}: the range {low}-{high} runs backwards and matches nothing")
         return low, high
 
-    def _shown(self) -> str:
-        return repr(self.text if len(self.text) <= 80 else self.text[:77] + "…")
+
+def _shown(pattern: str) -> str:
+    return repr(pattern if len(pattern) <= 80 else pattern[:77] + "…")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from capsule.calls import Components, Places
 from capsule.policy.folding import fold_names, fold_segments
-from capsule.policy.globs import Anchor, Expansion, expand, expansion
+from capsule.policy.globs import Anchor, Expansion, Room, expand, expansion
 from capsule.policy.segments import DoubleStar, Literal, Segments, ends_in_double_star, is_literal, literal_depth, match
 
 
@@ -84,11 +84,14 @@ class PathPattern:
     unanchored_allowed: bool
 
     @classmethod
-    def parse(cls, text: str, *, unanchored_allowed: bool) -> PathPattern:
-        """`unanchored_allowed` is for bars: there a leading `**/` looks everywhere. ValueError: a bad one."""
+    def parse(cls, text: str, *, unanchored_allowed: bool, room: Room | None = None) -> PathPattern:
+        """`unanchored_allowed` is for bars: there a leading `**/` looks everywhere. ValueError: a bad one.
+
+        `room` is what all patterns of a policy share; one that is read alone needs none.
+        """
         return cls(
             text=text,
-            expansions=tuple(expansion(units) for units in expand(text)),
+            expansions=tuple(expansion(units) for units in expand(text, room or Room())),
             unanchored_allowed=unanchored_allowed,
         )
 

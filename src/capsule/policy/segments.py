@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from capsule.calls import Components
 
@@ -147,6 +147,8 @@ def _runs(chunk: Chunk) -> list[str]:
 
 def segment(units: Sequence[Unit]) -> Segment:
     """One name's worth of units; two or more stars and nothing else are `**`."""
+    if all(isinstance(unit, str) for unit in units):
+        return Literal(text="".join(cast("Sequence[str]", units)))
     if len(units) > 1 and all(unit is Mark.STAR for unit in units):
         return DoubleStar()
     chunks: list[list[str | CharSet]] = [[]]

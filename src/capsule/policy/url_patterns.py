@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from capsule.calls import ConcreteUrl
-from capsule.policy.globs import Units, expand, split
+from capsule.policy.globs import Room, Units, expand, split
 from capsule.policy.hosts import HostPattern
 from capsule.policy.segments import CharSet, DoubleStar, Literal, Segment, Segments, Unit, match, segment, tidy
 
@@ -30,8 +31,11 @@ class UrlPattern:
     paths: tuple[Segments, ...] = (ANY_PATH,)  # one for each choice from brace lists
 
     @classmethod
-    def parse(cls, text: str, *, deny: bool) -> UrlPattern:
-        """ValueError says what is wrong; only in a deny may the path be left out."""
+    def parse(cls, text: str, *, deny: bool, room: Room | None = None) -> UrlPattern:
+        """ValueError says what is wrong; only in a deny may the path be left out.
+
+        `room` is what all patterns of a policy share; one that is read alone needs none.
+        """
         if text == "**":
             return cls(text=text)
         scheme, separator, rest = text.partition("://")
@@ -47,7 +51,7 @@ class UrlPattern:
             scheme=scheme,
             host=HostPattern.parse(host),
             port=port,
-            paths=_paths(text, path) if slash else (ANY_PATH,),
+            paths=_paths(text, path, room or Room()) if slash else (ANY_PATH,),
         )
 
     def holds(self, url: ConcreteUrl, paths: tuple[tuple[str, ...], ...], *, as_deny: bool) -> bool:
@@ -72,13 +76,13 @@ def _authority(text: str, authority: str) -> tuple[str, int | None]:
     return host, int(port)
 
 
-def _paths(text: str, path: str) -> tuple[Segments, ...]:
+def _paths(text: str, path: str, room: Room) -> tuple[Segments, ...]:
     head, question, query = path.partition("?")
     if question and "=" in query and not head.endswith("\\"):
         raise ValueError(f"{text!r}: a pattern does not see the query; constrain it with `query: {{name: value}}`")
     if "#" in path:
         raise ValueError(f"{text!r}: what follows '#' is never sent")
-    return tuple(_segments(text, units) for units in expand(f"/{path}"))
+    return tuple(_segments(text, units) for units in expand(f"/{path}", room))
 
 
 def _segments(text: str, units: Units) -> Segments:
@@ -94,23 +98,23 @@ def _segments(text: str, units: Units) -> Segments:
 def _encoded(text: str, name: Units) -> Units:
     """Literal characters the way a parsed URL has them, so that `é` is `%C3%A9` and `%2f` is `%2F`."""
     units: list[Unit] = []
+    escaped_until = 0  # the two digits after a `%` lie before this index
     for index, unit in enumerate(name):
         if isinstance(unit, CharSet) and any(not high.isascii() for _, high in unit.ranges):
             raise ValueError(f"{text!r}: a class in a URL pattern can hold ASCII characters only")
+        if unit == "%" and len(name) > index + 2 and {name[index + 1], name[index + 2]} <= _HEX:
+            escaped_until = index + 3
         if not isinstance(unit, str):
             units.append(unit)
-        elif _in_escape(name, index):
+        elif index < escaped_until:
             units.append(unit.upper())
         elif unit in _ENCODED_IN_PATHS or not " " <= unit <= "~":
-            units.extend("".join(f"%{byte:02X}" for byte in unit.encode()))
+            units.extend(_escaped(unit))
         else:
             units.append(unit)
     return tuple(units)
 
 
-def _in_escape(name: Units, index: int) -> bool:
-    """Whether this is one of the two digits after a `%`."""
-    return any(
-        place >= 0 and name[place] == "%" and len(name) > place + 2 and {name[place + 1], name[place + 2]} <= _HEX
-        for place in (index - 1, index - 2)
-    )
+@lru_cache(maxsize=256)  # an expansion repeats most of what the one before it has
+def _escaped(char: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in char.encode())

@@ -14,6 +14,7 @@ from typing import Generic, TypeVar, cast
 from capsule.calls import ConcreteUrl
 from capsule.canon import Json
 from capsule.policy.addresses import is_public
+from capsule.policy.globs import Room
 from capsule.policy.hosts import HostPattern, HostSet, bare_host, parents, whatwg
 from capsule.policy.segments import Literal, Segments
 from capsule.policy.trie import SegmentTrie
@@ -136,14 +137,14 @@ class UrlConstraint:
     max_redirects: int | None = None
 
     @classmethod
-    def read(cls, raw: Mapping[str, Json], *, deny: bool) -> UrlConstraint:
+    def read(cls, raw: Mapping[str, Json], *, deny: bool, room: Room | None = None) -> UrlConstraint:
         """From the document, whose shape has been checked; ValueError says what is wrong."""
         patterns = _texts(raw.get("pattern", ())) + _texts(raw.get("patterns", ()))
         query = cast("Mapping[str, Json]", raw.get("query", {}))
         found = cls(
             deny=deny,
             domains=HostSet.of(map(HostPattern.parse, _texts(raw["domains"]))) if "domains" in raw else None,
-            patterns=tuple(UrlPattern.parse(text, deny=deny) for text in patterns)
+            patterns=tuple(UrlPattern.parse(text, deny=deny, room=room) for text in patterns)
             if "pattern" in raw or "patterns" in raw
             else None,
             schemes=_schemes(_texts(raw["schemes"])) if "schemes" in raw else None,
