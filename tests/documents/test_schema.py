@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from capsule.canon import Json
 from capsule.documents import schema
-from capsule.documents.schema import MOST_PROBLEMS, Problem, Schema
+from capsule.documents.schema import MOST_PROBLEMS, Effort, Problem, Schema
 
 LISTED: Schema = {"type": "string", "enum": ["allow", "ask", "deny"]}
 NAMED: Schema = {"properties": {"name": {"type": "string"}, "size": {"type": "integer"}}, "additionalProperties": False}
@@ -131,6 +131,55 @@ def test_patterns_take_linear_time(pattern: str) -> None:
     began = time.process_time()
     schema.problems("a" * 50_000 + "!", {"pattern": pattern})
     assert time.process_time() - began < 5
+
+
+NESTED: Schema = {"anyOf": [{"anyOf": [{"minimum": bound} for bound in range(50, 0, -1)]} for _ in range(50)]}
+
+
+@pytest.mark.parametrize(
+    ("value", "shape"),
+    [
+        ([0] * 2000, {"items": NESTED}),
+        ([1] * 100_000, {"items": {"anyOf": [{"minimum": bound} for bound in range(50, 0, -1)]}}),
+        ([2000] * 2000, {"items": {"enum": list(range(2001))}}),
+        ([[0] * 100] * 200, {"items": {"enum": [[0] * 99 + [word] for word in range(200, 0, -1)]}}),
+    ],
+)
+def test_what_multiplies_is_bounded(value: Json, shape: Schema) -> None:
+    assert [problem.message.partition(":")[0] for problem in schema.problems(value, shape)] == [
+        "this takes too long to check"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "shape"),
+    [
+        ([1] * 2000, {"items": {"anyOf": [{"minimum": bound} for bound in range(50, 0, -1)]}}),
+        ([500] * 2000, {"items": {"enum": list(range(501))}}),
+        (list(range(200_000)), {"items": {"type": "integer"}}),
+    ],
+)
+def test_what_is_only_large_is_checked(value: Json, shape: Schema) -> None:
+    assert schema.problems(value, shape) == []
+
+
+def large(number: int) -> Schema:
+    return {"pattern": f"[^a]{{900}}\\pL{{90}}{number}"}
+
+
+def test_large_patterns_are_bounded_together() -> None:
+    assert schema.unsupported({"anyOf": [large(1), {"items": large(1)}, {"pattern": "^\\p{L}{1,64}$"}]}) == []
+    (problem,) = schema.unsupported({"properties": {f"p{number}": large(number) for number in range(30)}})
+    assert "huge patterns" in problem.message
+    words: Schema = {"anyOf": [{"pattern": f"^[a-z][a-z0-9-]{{0,62}}{number}$"} for number in range(50)]}
+    assert schema.unsupported({"properties": {str(number): words for number in range(100)}}) == []
+
+
+def test_checks_that_share_an_effort_are_bounded_together() -> None:
+    effort = Effort()
+    shapes = [large(number) for number in range(30)]
+    assert [problem for shape in shapes[:2] for problem in schema.unsupported(shape, effort)] == []
+    assert [problem for shape in shapes for problem in schema.unsupported(shape, effort)] != []
 
 
 @pytest.mark.parametrize(

@@ -214,6 +214,13 @@ def test_an_input_is_checked_against_itself(declaration: str, place: str, messag
     assert message in caught.value.message
 
 
+def test_what_the_inputs_of_a_plan_ask_for_is_bounded_together() -> None:
+    inputs = {f"i{number}": {"type": "string", "pattern": f"[^a]{{900}}\\pL{{90}}{number}"} for number in range(30)}
+    with pytest.raises(PlanError, match=r"inputs\.i[0-9]+: this takes too long to check") as caught:
+        Plan.parse(json.dumps({"inputs": inputs, "steps": [{"tool": "t"}]}))
+    assert caught.value.code == 3001
+
+
 def test_a_result_is_kept_until_the_last_step_that_names_it() -> None:
     plan = Plan.parse(
         """

@@ -22,6 +22,9 @@ from capsule.documents.wording import listed, shown, suggest
 MOST_PROBLEMS = 100  # nobody reads more, and a hostile document can hold half a million
 MOST_BRANCHES = 50  # of an anyOf: each may be tried for each value
 _PATTERNS_KEPT = 512  # compiled ones: more than a large policy has
+_MAX_EFFORT = 2_000_000  # words of an enum to compare, which is a second; the longest policy takes half of it
+_BRANCH_EFFORT = 8  # to try a branch, in such words
+_INSTRUCTION_EFFORT = 2  # to compile one for RE2
 
 Schema: TypeAlias = Mapping[str, Json]
 
@@ -36,28 +39,62 @@ class Problem:
     key: bool = False
 
 
-def problems(value: Json, schema: Schema) -> list[Problem]:
+class Effort:
+    """What checking may take, where a short schema can ask for much: words and branches times values, patterns.
+
+    One for each check, or one for all the checks of a document.
+    """
+
+    def __init__(self) -> None:
+        self._left = _MAX_EFFORT
+        self._patterns: set[str] = set()
+
+    def take(self, amount: int) -> None:
+        self._left -= amount
+        if self._left < 0:
+            raise _TooMuch
+
+    def take_pattern(self, pattern: str, compiled: Any) -> None:
+        """A program of RE2 takes a moment and some bytes for each of its instructions, once."""
+        if pattern not in self._patterns:
+            self._patterns.add(pattern)
+            self.take(_INSTRUCTION_EFFORT * compiled.programsize)
+
+
+class _TooMuch(Exception):
+    """An effort is used up."""
+
+
+def problems(value: Json, schema: Schema, effort: Effort | None = None) -> list[Problem]:
     """What a schema does not allow, in the order of the value; `unsupported` says which schemas are understood."""
-    return list(islice(_problems(value, schema, ()), MOST_PROBLEMS))
+    return _first(_problems(value, schema, (), effort or Effort()))
 
 
-def unsupported(schema: Json) -> list[Problem]:
+def unsupported(schema: Json, effort: Effort | None = None) -> list[Problem]:
     """What in a schema is outside of the subset or ill-formed."""
-    return list(islice(_unsupported(schema, ()), MOST_PROBLEMS))
+    return _first(_unsupported(schema, (), effort or Effort()))
 
 
-def _problems(value: Json, schema: Schema, path: Trail) -> Iterator[Problem]:
-    if not _is_of_type(value, schema) or not _is_listed(value, schema):
+def _first(found: Iterator[Problem]) -> list[Problem]:
+    try:
+        return list(islice(found, MOST_PROBLEMS))
+    except _TooMuch:
+        message = "this takes too long to check: it has too many values for its words and branches, or huge patterns"
+        return [Problem(path=(), message=message, hint="write a simpler schema, or fewer values")]
+
+
+def _problems(value: Json, schema: Schema, path: Trail, effort: Effort) -> Iterator[Problem]:
+    if not _is_of_type(value, schema) or not _is_listed(value, schema, effort):
         yield _mismatch(value, [schema], path)
         return
     if "anyOf" in schema:
-        yield from _any_of(value, cast("Sequence[Schema]", schema["anyOf"]), path)
+        yield from _any_of(value, cast("Sequence[Schema]", schema["anyOf"]), path, effort)
     if isinstance(value, str):
         yield from _text(value, schema, path)
     elif isinstance(value, Mapping):
-        yield from _object(value, schema, path)
+        yield from _object(value, schema, path, effort)
     elif isinstance(value, Sequence):
-        yield from _array(value, schema, path)
+        yield from _array(value, schema, path, effort)
     elif isinstance(value, int | float) and not isinstance(value, bool):
         yield from _bounds(value, "", schema.get("minimum"), schema.get("maximum"), path)
 
@@ -99,18 +136,21 @@ def _listing(schema: Schema) -> Sequence[Json] | None:
     return cast("Sequence[Json] | None", schema.get("enum"))
 
 
-def _is_listed(value: Json, schema: Schema) -> bool:
+def _is_listed(value: Json, schema: Schema, effort: Effort) -> bool:
     listing = _listing(schema)
-    return listing is None or any(_is_same(value, item) for item in listing)
+    return listing is None or any(_is_same(value, item, effort) for item in listing)
 
 
-def _is_same(left: Json, right: Json) -> bool:
+def _is_same(left: Json, right: Json, effort: Effort) -> bool:
     """JSON's equality: 1 is 1.0 and never true."""
+    effort.take(1)
     if isinstance(left, Mapping) and isinstance(right, Mapping):
-        return left.keys() == right.keys() and all(_is_same(value, right[name]) for name, value in left.items())
+        return left.keys() == right.keys() and all(_is_same(value, right[name], effort) for name, value in left.items())
     if _is_list(left) and _is_list(right):
         one, other = cast("Sequence[Json]", left), cast("Sequence[Json]", right)
-        return len(one) == len(other) and all(map(_is_same, one, other))
+        return len(one) == len(other) and all(
+            _is_same(value, item, effort) for value, item in zip(one, other, strict=True)
+        )
     return isinstance(left, bool) is isinstance(right, bool) and left == right
 
 
@@ -147,12 +187,13 @@ def _hints(value: Json, allows: Set[str], examples: Sequence[Json]) -> Iterator[
         yield "remove the quotes"
 
 
-def _any_of(value: Json, branches: Sequence[Schema], path: Trail) -> Iterator[Problem]:
+def _any_of(value: Json, branches: Sequence[Schema], path: Trail, effort: Effort) -> Iterator[Problem]:
     """Nothing if a branch fits; else the problems of the branch that was most likely meant."""
     nearest: list[Problem] | None = None
     for branch in branches:
+        effort.take(_BRANCH_EFFORT)
         if _is_of_type(value, branch):
-            found = list(islice(_problems(value, branch, path), MOST_PROBLEMS))
+            found = list(islice(_problems(value, branch, path, effort), MOST_PROBLEMS))
             if not found:
                 return
             if nearest is None or len(found) < len(nearest):
@@ -171,14 +212,14 @@ def _text(value: str, schema: Schema, path: Trail) -> Iterator[Problem]:
             yield Problem(path=path, message=f"found {shown(value)}, allowed: text that matches {shown(pattern)}")
 
 
-def _object(value: Mapping[str, Json], schema: Schema, path: Trail) -> Iterator[Problem]:
+def _object(value: Mapping[str, Json], schema: Schema, path: Trail, effort: Effort) -> Iterator[Problem]:
     known = cast("Mapping[str, Schema]", schema.get("properties", {}))
     others = cast("bool | Schema", schema.get("additionalProperties", True))
     for name, member in value.items():
         if name in known:
-            yield from _problems(member, known[name], (*path, name))
+            yield from _problems(member, known[name], (*path, name), effort)
         elif isinstance(others, Mapping):
-            yield from _problems(member, others, (*path, name))
+            yield from _problems(member, others, (*path, name), effort)
         elif not others:
             yield _unknown(name, known, path)
     for name in cast("Sequence[str]", schema.get("required", ())):
@@ -193,12 +234,12 @@ def _unknown(name: str, known: Mapping[str, Schema], path: Trail) -> Problem:
     return Problem(path=(*path, name), message=f"unknown key {shown(name)}{meant} Allowed: {allowed}", key=True)
 
 
-def _array(value: Sequence[Json], schema: Schema, path: Trail) -> Iterator[Problem]:
+def _array(value: Sequence[Json], schema: Schema, path: Trail, effort: Effort) -> Iterator[Problem]:
     yield from _bounds(len(value), " items", schema.get("minItems"), schema.get("maxItems"), path)
     if "items" in schema:
         items = cast("Schema", schema["items"])
         for index, item in enumerate(value):
-            yield from _problems(item, items, (*path, index))
+            yield from _problems(item, items, (*path, index), effort)
 
 
 def _bounds(found: float, of: str, least: Json, most: Json, path: Trail) -> Iterator[Problem]:
@@ -263,17 +304,20 @@ _KEYWORDS: Schema = {
 _SCHEMA_OF_SCHEMAS: Schema = {"type": "object", "properties": _KEYWORDS, "additionalProperties": False}
 
 
-def _unsupported(schema: Json, path: Trail) -> Iterator[Problem]:
-    yield from _problems(schema, _SCHEMA_OF_SCHEMAS, path)
+def _unsupported(schema: Json, path: Trail, effort: Effort) -> Iterator[Problem]:
+    yield from _problems(schema, _SCHEMA_OF_SCHEMAS, path, effort)
     if not isinstance(schema, Mapping):
         return
     pattern = schema.get("pattern")
-    refused = _compiled(pattern) if isinstance(pattern, str) else None
-    if isinstance(refused, str):
-        message = f"found {shown(pattern)}, allowed: a regular expression (RE2): {refused}"
-        yield Problem(path=(*path, "pattern"), message=message)
+    if isinstance(pattern, str):
+        compiled = _compiled(pattern)
+        if isinstance(compiled, str):
+            message = f"found {shown(pattern)}, allowed: a regular expression (RE2): {compiled}"
+            yield Problem(path=(*path, "pattern"), message=message)
+        else:
+            effort.take_pattern(pattern, compiled)
     for below, part in _parts(schema):
-        yield from _unsupported(part, (*path, *below))
+        yield from _unsupported(part, (*path, *below), effort)
 
 
 def _parts(schema: Schema) -> Iterator[tuple[Trail, Schema]]:

@@ -33,22 +33,23 @@ class PlanInput:
 def declared(document: Document) -> dict[str, PlanInput]:
     """The inputs a plan declares, each checked against itself; the document has the shape of a plan."""
     written = cast("Mapping[str, Mapping[str, Json]]", cast("Mapping[str, Json]", document.value).get("inputs", {}))
-    return {name: _declared(document, name, raw) for name, raw in written.items()}
+    effort = schema.Effort()
+    return {name: _declared(document, name, raw, effort) for name, raw in written.items()}
 
 
-def _declared(document: Document, name: str, raw: Mapping[str, Json]) -> PlanInput:
+def _declared(document: Document, name: str, raw: Mapping[str, Json], effort: schema.Effort) -> PlanInput:
     place = ("inputs", name)
     shape: dict[str, Json] = {key: raw[key] for key in _SCHEMA_KEYS if key in raw}
     for key, kind in _ONLY_FOR.items():
         if key in raw and raw["type"] != kind:
             raise document.error((*place, key), f"{spell(place)}: `{key}` is for inputs of type {kind}", key=True)
-    for problem in schema.unsupported(shape):
+    for problem in schema.unsupported(shape, effort):
         raise _misfit(document, place, problem)
     for index, value in enumerate(cast("list[Json]", raw.get("enum", []))):
         for problem in schema.problems(value, {"type": raw["type"]}):
             raise _misfit(document, (*place, "enum", index), problem)
     if "default" in raw:
-        for problem in schema.problems(raw["default"], shape):
+        for problem in schema.problems(raw["default"], shape, effort):
             raise _misfit(document, (*place, "default"), problem)
     return PlanInput(
         name=name,

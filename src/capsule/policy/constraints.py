@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 from capsule.calls import Guard, SandboxGrant, ToolDefinition
@@ -33,6 +33,14 @@ _ARGUMENT_PREFIX = "args."  # for an argument that is called like a limit or a g
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Shared:
+    """What all rules of one policy share: the bounds of what reading them may cost."""
+
+    room: Room = field(default_factory=Room)
+    effort: schema.Effort = field(default_factory=schema.Effort)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RuleReader:
     """Reads one rule's constraints; knows the rule's tools, because they say what an argument is."""
 
@@ -42,7 +50,7 @@ class RuleReader:
     place: DocumentPath
     tools: tuple[ToolName, ...]
     known: tuple[ToolDefinition, ...]
-    room: Room
+    shared: Shared
 
     def constraints(self, raw: Mapping[str, Json], *, as_bars: bool) -> Constraints:
         """The constraints in one of their two readings: what grants a call, or what stands in its way."""
@@ -129,7 +137,7 @@ class RuleReader:
         patterns = []
         for below, text in _pattern_list(raw):
             try:
-                patterns.append(PathPattern.parse(str(text), unanchored_allowed=as_bars, room=self.room))
+                patterns.append(PathPattern.parse(str(text), unanchored_allowed=as_bars, room=self.shared.room))
             except ValueError as error:
                 raise self._error(key, str(error), below=below) from error
         return PathConstraint(patterns=tuple(patterns), hidden="hidden" in raw, protected="protected" in raw)
@@ -139,7 +147,7 @@ class RuleReader:
         if as_bars and self.action is Action.ASK:  # it widens what the rule grants, and says nothing of what it bars
             raw = _without(raw, "private_networks")
         try:
-            return UrlConstraint.read(raw, deny=as_bars, room=self.room)
+            return UrlConstraint.read(raw, deny=as_bars, room=self.shared.room)
         except ValueError as error:
             raise self._error(key, str(error)) from error
 
@@ -153,7 +161,7 @@ class RuleReader:
             raise self._error(key, str(error)) from error
 
     def _value(self, key: str, raw: Mapping[str, Json], *, lower: bool) -> ValueConstraint:
-        for problem in schema.unsupported(raw):
+        for problem in schema.unsupported(raw, self.shared.effort):
             raise self._error(key, problem.message, below=problem.path, hint=problem.hint, at_key=problem.key)
         return ValueConstraint(schema=_lower_properties(raw) if lower else raw)
 

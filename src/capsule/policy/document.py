@@ -9,7 +9,7 @@ from typing import cast
 from capsule.calls import Redact, Source, ToolDefinition
 from capsule.canon import Json, digest_of
 from capsule.documents import Document, check, spell
-from capsule.policy.constraints import RuleReader, duration
+from capsule.policy.constraints import RuleReader, Shared, duration
 from capsule.policy.globs import Room
 from capsule.policy.paths import PathPattern
 from capsule.policy.rules import (
@@ -36,8 +36,8 @@ def read_policy(document: Document, definitions: Mapping[str, ToolDefinition]) -
         raise document.error(("steps",), "this is a plan, not a policy", hint=hint, key=True)
     check(document, POLICY_SCHEMA)
     raw = cast("Mapping[str, Json]", document.value)
-    room = Room()
-    rules = _rules(document, raw, definitions, room)
+    shared = Shared()
+    rules = _rules(document, raw, definitions, shared)
     return PolicyRules(
         name=str(raw.get("name", document.name)),
         digest=digest_of(raw),
@@ -45,7 +45,7 @@ def read_policy(document: Document, definitions: Mapping[str, ToolDefinition]) -
         rules=rules,
         limits=_limits(document, raw),
         search=_search(document, raw),
-        trusted_paths=_trusted(document, raw, room),
+        trusted_paths=_trusted(document, raw, shared.room),
         tests=tuple(_test(test, ("tests", index)) for index, test in enumerate(_mappings(raw, "tests"))),
     )
 
@@ -59,7 +59,7 @@ def _texts(value: Json) -> tuple[str, ...]:
 
 
 def _rules(
-    document: Document, raw: Mapping[str, Json], definitions: Mapping[str, ToolDefinition], room: Room
+    document: Document, raw: Mapping[str, Json], definitions: Mapping[str, ToolDefinition], shared: Shared
 ) -> tuple[Rule, ...]:
     """A rule that is there twice, word for word, is one rule."""
     written = _mappings(raw, "rules")
@@ -68,7 +68,7 @@ def _rules(
     for index, rule_id in enumerate(ids):
         first.setdefault(rule_id, index)
     return tuple(
-        _rule(document, written[index], rule_id, ("rules", index), definitions, room)
+        _rule(document, written[index], rule_id, ("rules", index), definitions, shared)
         for rule_id, index in first.items()
     )
 
@@ -103,7 +103,7 @@ def _rule(
     rule_id: str,
     place: DocumentPath,
     definitions: Mapping[str, ToolDefinition],
-    room: Room,
+    shared: Shared,
 ) -> Rule:
     action = Action(str(raw["action"]))
     tools = _tool_names(document, raw["tool"], place)
@@ -116,7 +116,7 @@ def _rule(
         )
     known = tuple(definition for name, definition in definitions.items() if any(tool.matches(name) for tool in tools))
     reader = RuleReader(
-        document=document, rule_id=rule_id, action=action, place=place, tools=tools, known=known, room=room
+        document=document, rule_id=rule_id, action=action, place=place, tools=tools, known=known, shared=shared
     )
     constraints = cast("Mapping[str, Json]", raw.get("constraints", {}))
     return Rule(
