@@ -106,8 +106,29 @@ def test_what_cannot_be_rendered_names_its_place(steps: str, message: str) -> No
 
 
 def test_a_variable_that_cannot_be_rendered_ends_it_before_the_first_step() -> None:
-    with pytest.raises(PlanError, match=r"^variables\.v\.a: `inputs\.x` is not defined"):
+    with pytest.raises(PlanError, match=r"^<plan>:2:16: variables\.v\.a: `inputs\.x` is not defined") as caught:
         scope_of("inputs: {x: {type: string}}\nvariables: {v: {a: '{{ inputs.x }}'}}\nsteps: [{tool: t}]")
+    assert caught.value.code == 3003
+    assert caught.value.context["line"] == 2
+
+
+def test_variables_are_bounded_together() -> None:
+    plan = Plan.parse(
+        """
+        inputs: {x: {type: string}}
+        variables:
+          a: "{{ x }}{{ x }}{{ x }}"
+          b: {same: "{{ a }}"}
+          c: ["{{ a }}"]
+        steps: [{tool: t}]
+        """
+    )
+    Scope(plan, {"x": "x" * 1024 * 1024}, run=RUN)
+    with pytest.raises(
+        PlanError, match=r"^<plan>:6:14: variables\.c: the variables up to here are over 16 MiB"
+    ) as caught:
+        Scope(plan, {"x": "x" * 2 * 1024 * 1024}, run=RUN)
+    assert caught.value.code == 3003
 
 
 def test_a_failed_step_is_seen_as_failed() -> None:

@@ -148,5 +148,9 @@ def _template(document: Document, place: tuple[str | int, ...], value: Json) -> 
         return compile_value(value)
     except BadTemplate as problem:
         path = (*place, *problem.path)
-        error = document.error(path, f"{spell(path)}: {problem.message}", hint=problem.hint)
-        raise PlanError(3003, error.message, hint=error.hint, context=error.context) from None
+        raise template_error(document, path, f"{spell(path)}: {problem.message}", problem.hint) from None
+
+
+def template_error(document: Document, path: tuple[str | int, ...], message: str, hint: str | None) -> PlanError:
+    error = document.error(path, message, hint=hint)
+    return PlanError(3003, error.message, hint=error.hint, context=error.context)

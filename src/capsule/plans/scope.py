@@ -8,8 +8,8 @@ The runner of a plan does, for each step in order:
     scope.keep(step, Status.SUCCESS, output)   # once, or once for each element
 
 `keep` is told of denied and failed calls too, and of a step that could not be rendered; not of a skipped one.
-Whatever cannot be rendered is PlanError 3003 and names its place in the plan. A result is held only while a later
-template names it.
+Whatever cannot be rendered is PlanError 3003 and names its place in the plan, a variable with its line. A result is
+held only while a later template names it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from dataclasses import dataclass, field
 from capsule.calls import CallError, Status
 from capsule.canon import Json
 from capsule.errors import PlanError
-from capsule.plans.document import Plan, PlanStep
+from capsule.plans.document import Plan, PlanStep, template_error
+from capsule.templates.values import MAX_RESULT, weigh
 
 
 @dataclass(slots=True, kw_only=True)
@@ -42,12 +43,28 @@ class Scope:
         taken = {*plan.variables, *(step.store_as for step in plan.steps)}
         self._names: dict[str, Json] = {name: value for name, value in inputs.items() if name not in taken}
         self._names |= {"inputs": inputs, "input": inputs, "run": run}
-        for name, template in plan.variables.items():
-            self._names[name] = template.render(self._names, at=f"variables.{name}")
+        self._set_variables()
         self._names["steps"] = self._steps
         self._named_last: dict[int, list[PlanStep]] = defaultdict(list)
         for index, kept in plan.kept.items():
             self._named_last[kept.until].append(plan.steps[index])
+
+    def _set_variables(self) -> None:
+        size = 0
+        for name, template in self._plan.variables.items():
+            place = f"variables.{name}"
+            try:
+                value = template.render(self._names, at=place)
+                size += weigh(value)
+            except PlanError as error:
+                raise self._misset(name, error.message, error.hint) from None
+            if size > MAX_RESULT:  # they are all held until the run ends
+                message = f"{place}: the variables up to here are over {MAX_RESULT // 1024 // 1024} MiB together"
+                raise self._misset(name, message, "put it into the steps that need it")
+            self._names[name] = value
+
+    def _misset(self, name: str, message: str, hint: str | None) -> PlanError:
+        return template_error(self._plan.document, ("variables", name), message, hint)
 
     def begin(self, step: PlanStep) -> Sequence[Json] | None:
         """Let go of what was named for the last time; then the elements of a `foreach`, or None without one."""
