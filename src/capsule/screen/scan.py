@@ -35,7 +35,12 @@ def keyword_pattern(rules: Iterable[ScreenRule]) -> str:
 
 def suspects(lowered: bytes, rules: Iterable[ScreenRule]) -> tuple[ScreenRule, ...]:
     """The rules one of whose keywords is there."""
-    return tuple(rule for rule in rules if any(word.encode() in lowered for word in rule.keywords))
+    return tuple(rule for rule in rules if any(word in lowered for word in _encoded(rule.keywords)))
+
+
+@cache
+def _encoded(words: tuple[str, ...]) -> tuple[bytes, ...]:
+    return tuple(word.encode() for word in words)
 
 
 def hits(data: bytes, rules: Sequence[ScreenRule], exact: Sequence[Exact], named: Sequence[Hit] = ()) -> list[Hit]:
