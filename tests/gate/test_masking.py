@@ -399,3 +399,14 @@ def test_copying_what_was_read_does_not_destroy_it(workdir: Path) -> None:
         for mode in ("overwrite", "append"):
             assert code(gate.call(write("docs/key", content, mode=mode))) == 1009
     assert tree(workdir) == before
+
+
+def test_a_secret_has_one_number_in_a_call_also_in_its_error(workdir: Path, db: Path) -> None:
+    other = TOKEN[:-4] + "Zz9x"
+    with gate_of(workdir, POLICY) as gate:
+        result = gate.call(read(f"docs/{other}/{TOKEN}"))
+    assert result.error is not None
+    (intent,) = bodies(db, "intent")
+    path = str(intent["args"]["path"]) if isinstance(intent["args"], Mapping) else ""
+    assert path.endswith(MARK.replace(":1", ":2"))
+    assert f"{path}:" in result.error.message

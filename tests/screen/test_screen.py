@@ -210,12 +210,18 @@ def test_e2_a_granted_secret_is_masked_in_every_form_and_mode(form: str, redact:
 def test_a_granted_secret_is_found_beside_and_within_others() -> None:
     screen = SCREEN.with_secret("A", TOKEN[:20]).with_secret("B", "correct horse")
     screened = screen.screen(f"{TOKEN} correct horse battery")
-    assert screened.value == "⟦redacted:github_token:1⟧ ⟦redacted:secret:2⟧ battery"
+    assert screened.value == "⟦redacted:secret:1⟧ ⟦redacted:secret:2⟧ battery"
 
 
 def test_what_is_too_short_to_be_told_apart_is_not_masked() -> None:
     assert SCREEN.with_secret("A", "abc").screen("abc abcd").value == "abc abcd"
     assert SCREEN.with_secret("A", "abcd").screen("abc abcd").value == "abc ⟦redacted:secret:1⟧"
+
+
+def test_what_was_granted_is_masked_whatever_rule_finds_it_too() -> None:
+    screen = SCREEN.with_secret("TOKEN", TOKEN).with_secret("PART", TOKEN[8:30])
+    for text in (TOKEN, f"a {TOKEN} b"):
+        assert TOKEN[8:30] not in str(screen.screen(text, redact="off").value)
 
 
 @pytest.mark.parametrize(

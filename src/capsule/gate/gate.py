@@ -56,6 +56,7 @@ from capsule.gate.run_clock import RunClock
 from capsule.gate.taint import is_untrusted
 from capsule.gate.turn import Turn
 from capsule.policy import Policy, advance, definition_of, resolve, resolve_and_decide, search_path, visible_entries
+from capsule.screen import Markers
 from capsule.settings import Settings
 
 PolicyLike: TypeAlias = Policy | Path | str
@@ -297,7 +298,7 @@ class Gate:
                 self._state = replace(self._state, tainted=True)
         error, found = None, (*recorded.findings, *masked.findings)
         if ran.error is not None:
-            said = self._said(CallError.of(ran.error))
+            said = self._said(CallError.of(ran.error), at.markers)
             error, found = error_from(_object(said.as_record()["error"])), (*found, *said.findings)
         result = ToolResult(
             call_id=at.call_id,
@@ -309,9 +310,9 @@ class Gate:
         )
         return result, masked.raw_mac
 
-    def _said(self, error: CallError) -> Masked:
+    def _said(self, error: CallError, markers: Markers | None = None) -> Masked:
         """An error as it may be recorded: its words may come from a tool, a caller or a file."""
-        return self._parts.mask.record({"error": recordable(error_record(error))})
+        return self._parts.mask.record({"error": recordable(error_record(error))}, markers=markers)
 
     # 7 record outcome
 

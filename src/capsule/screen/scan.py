@@ -59,7 +59,8 @@ def hits(data: bytes, rules: Sequence[ScreenRule], exact: Sequence[Exact], named
 
 
 def _union(one: Hit, other: Hit) -> Hit:
-    best = max(one, other, key=lambda hit: (hit.rule.confidence, hit.end - hit.start))
+    """What the run itself was given is masked whatever a rule of the policy says, and so is what it is a part of."""
+    best = max(one, other, key=lambda hit: (hit.rule.category == "granted", hit.rule.confidence, hit.end - hit.start))
     return Hit(min(one.start, other.start), max(one.end, other.end), best.rule)
 
 
