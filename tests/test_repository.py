@@ -18,7 +18,7 @@ TOPS = (".ci", ".github", "bench", "docs", "examples", "locks", "scripts", "src"
 TEXTS = sorted(
     path
     for path in [*ROOT.glob("*"), *ROOT.glob(".[egiy]*"), *(path for top in TOPS for path in ROOT.glob(f"{top}/**/*"))]
-    if path.is_file() and path.name != "uv.lock" and "__pycache__" not in path.parts
+    if path.is_file() and not path.name.startswith(("uv.lock", ".coverage")) and "__pycache__" not in path.parts
 )
 # Package hosts and this checkout; put together here, so that this file does not name them either.
 UNNAMED = [f"{host}.{top}" for host, top in (("pypi", "org"), ("pythonhosted", "org"))] + [f"{ROOT}/"]
