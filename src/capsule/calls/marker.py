@@ -11,7 +11,7 @@ import re2
 from capsule.calls.texts import strings
 from capsule.canon import Json
 
-MARKER = "⟦redacted:[a-z0-9_.-]+:[0-9]+⟧"
+MARKER = "⟦redacted:[a-z0-9_.-]{1,64}:[0-9]{1,9}⟧"
 _OPENING = "⟦redacted:"
 _LONGEST = 128  # bytes; a kind is a word, a number has a few digits
 _ENCODINGS = ("utf-8", "utf-16-le", "utf-16-be")

@@ -7,7 +7,7 @@ import os
 import select
 import termios
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from unicodedata import east_asian_width
 
@@ -54,7 +54,7 @@ def terminal_approver(*, before: Callable[[], None]) -> Approver:
 
 def _ask(handle: int, question: Question) -> Answer:
     width = _width(handle)
-    shown, whole = (_wrapped(_text(question, value_text), width) for value_text in (_cut, _in_lines))
+    shown = _wrapped(_text(question, _cut), width)
     is_cut = _CUT in shown
     _write(handle, f"{shown}v shows all of it\n" if is_cut else shown)
     while True:
@@ -74,7 +74,7 @@ def _ask(handle: int, question: Question) -> Answer:
         if not (is_cut and answer in _VIEW):
             _write(handle, "" if typed else "\n")
             return Answer(approved=answer in _YES, by="terminal")
-        _write(handle, whole)
+        _write(handle, _wrapped(_text(question, _in_lines), width))
 
 
 def _write(handle: int, text: str) -> None:
@@ -115,19 +115,18 @@ def _width(handle: int) -> int:
 
 def _wrapped(text: str, width: int) -> str:
     """No value may begin a line of the screen, where it could look like a line of the question."""
-    lines: list[str] = []
-    for line in text.split("\n"):
-        rest = line
-        while _columns(rest) > width:
-            fits = next(count for count in range(width, 0, -1) if _columns(rest[:count]) <= width)
-            lines.append(rest[:fits])
-            rest = _MORE + rest[fits:]
-        lines.append(rest)
-    return "\n".join(lines)
+    return "\n".join(piece for line in text.split("\n") for piece in _pieces(line, width))
 
 
-def _columns(text: str) -> int:
-    return len(text) if text.isascii() else sum(2 if east_asian_width(char) in "WF" else 1 for char in text)
+def _pieces(line: str, width: int) -> Iterator[str]:
+    begin = used = 0
+    for place, char in enumerate(line):
+        wide = 2 if not char.isascii() and east_asian_width(char) in "WF" else 1
+        if used + wide > width:
+            yield (_MORE if begin else "") + line[begin:place]
+            begin, used = place, len(_MORE)
+        used += wide
+    yield (_MORE if begin else "") + line[begin:]
 
 
 def _cut(value: Json) -> str:

@@ -22,6 +22,7 @@ from capsule.documents.wording import listed, shown, suggest
 MOST_PROBLEMS = 100  # nobody reads more, and a hostile document can hold half a million
 MOST_BRANCHES = 50  # of an anyOf: each may be tried for each value
 _PATTERNS_KEPT = 512  # compiled ones: more than a large policy has
+_DECIDING_EFFORT = 100_000  # of one constraint of one rule; a policy has many
 _MAX_EFFORT = 2_000_000  # words of an enum to compare, which is a second; the longest policy takes half of it
 _BRANCH_EFFORT = 8  # to try a branch, in such words
 _INSTRUCTION_EFFORT = 2  # to compile one for RE2
@@ -45,14 +46,14 @@ class Effort:
     One for each check, or one for all the checks of a document.
     """
 
-    def __init__(self) -> None:
-        self._left = _MAX_EFFORT
+    def __init__(self, most: int = _MAX_EFFORT) -> None:
+        self._left = most
         self._patterns: set[str] = set()
 
     def take(self, amount: int) -> None:
         self._left -= amount
         if self._left < 0:
-            raise _TooMuch
+            raise TooMuch
 
     def take_pattern(self, pattern: str, compiled: Any) -> None:
         """A program of RE2 takes a moment and some bytes for each of its instructions, once."""
@@ -61,13 +62,23 @@ class Effort:
             self.take(_INSTRUCTION_EFFORT * compiled.programsize)
 
 
-class _TooMuch(Exception):
+class TooMuch(ValueError):
     """An effort is used up."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this takes too long to check: it has too many values for its words and branches, or huge patterns"
+        )
 
 
 def problems(value: Json, schema: Schema, effort: Effort | None = None) -> list[Problem]:
     """What a schema does not allow, in the order of the value; `unsupported` says which schemas are understood."""
     return _first(_problems(value, schema, (), effort or Effort()))
+
+
+def mismatch(value: Json, schema: Schema) -> Problem | None:
+    """The first problem; TooMuch where there is no telling, which whoever decides must not take for an answer."""
+    return next(_problems(value, schema, (), Effort(_DECIDING_EFFORT)), None)
 
 
 def unsupported(schema: Json, effort: Effort | None = None) -> list[Problem]:
@@ -78,9 +89,8 @@ def unsupported(schema: Json, effort: Effort | None = None) -> list[Problem]:
 def _first(found: Iterator[Problem]) -> list[Problem]:
     try:
         return list(islice(found, MOST_PROBLEMS))
-    except _TooMuch:
-        message = "this takes too long to check: it has too many values for its words and branches, or huge patterns"
-        return [Problem(path=(), message=message, hint="write a simpler schema, or fewer values")]
+    except TooMuch as error:
+        return [Problem(path=(), message=str(error), hint="write a simpler schema, or fewer values")]
 
 
 def _problems(value: Json, schema: Schema, path: Trail, effort: Effort) -> Iterator[Problem]:

@@ -13,7 +13,7 @@ _LONGEST_WORD = 64  # a longer word is not a slip of the finger, and comparing c
 _CLOSE = 0.6  # of difflib's ratio; below it, suggestions stop being helpful
 
 _BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_.*-]*")
-_CUT_WORD = re.compile(r"[\w.\0-]+\Z")
+_CUT_WORDS = (re.compile(r"\s\S*\Z"), re.compile(r"[\w.\0-]+\Z"))  # the last word, else what looks like one
 _NOT_TEXT_WHEN_BARE = frozenset({"true", "false", "null"})
 
 
@@ -36,7 +36,10 @@ def beginning(text: str, most: int) -> str:
     """At most so many characters, and no piece of a word but where it is all one word: of half a secret nobody could
     tell any more that it is one.
     """
-    return _CUT_WORD.sub("", text[:most]) or text[:most].partition("\0")[0]
+    begun = text[:most]
+    cuts = (cut.start() for pattern in _CUT_WORDS if (cut := pattern.search(begun)) and cut.start())
+    place = next(cuts, None)
+    return begun.partition("\0")[0] if place is None else begun[:place]
 
 
 def shown(value: object) -> str:

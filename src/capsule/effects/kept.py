@@ -18,6 +18,7 @@ class KeptFiles:
         self._unreadable = {} if places is None else {name: _path(name) for name in places.unreadable}
         self._unwritable = {} if places is None else {name: _path(name) for name in places.unwritable}
         self._home = () if places is None else places.capsule_home
+        self._directories = _directories(_path(self._home)) if self._home else []
 
     def is_unreadable(self, found: os.stat_result) -> bool:
         return any(_is_at(path, found) for path in self._unreadable.values())
@@ -35,12 +36,21 @@ class KeptFiles:
             return True
         if not self._home or is_within(name, self._home):
             return False
-        above = (os.stat("/".join([".", *[".."] * depth]), dir_fd=directory) for depth in range(len(name)))
-        return any(_is_at(_path(self._home), found) for found in above)
+        above = [os.stat("/".join([".", *[".."] * depth]), dir_fd=directory) for depth in range(len(name))]
+        return any(_is_at(path, found) for path in self._directories for found in above)
 
 
 def _path(name: Components) -> str:
     return "/" + "/".join(name)
+
+
+def _directories(home: str) -> list[str]:
+    """The home and what lies in it: a mount may begin there, and from within it no way leads up to the home."""
+    try:
+        with os.scandir(home) as found:
+            return [home, *(entry.path for entry in found if entry.is_dir(follow_symlinks=False))]
+    except OSError:  # it is not there yet, or not to be looked at
+        return [home]
 
 
 def _is_at(path: str, found: os.stat_result) -> bool:

@@ -65,8 +65,10 @@ def _parent(anchors: Anchors, grant: FileGrant, *, create_dirs: bool) -> int:
                 2003, f"cannot write {grant_path(grant)}: its directory does not exist", hint="set create_dirs to true"
             ) from None
     here = anchors.beneath.open(anchors.handle(grant), (), DIRECTORY)
-    for name in directory:
+    for depth, name in enumerate(directory, start=1 - len(grant.components)):
         try:
+            if anchors.kept.is_place(here, anchors.absolute(grant)[:depth]):
+                raise _another_name(grant)
             below = _entered(anchors, here, name)
         finally:
             os.close(here)
@@ -125,7 +127,8 @@ class _Write:
                 return -1, old
             with ExitStack() as ours:  # let go of before the next try, which may meet the same file again
                 ours.callback(os.close, source)
-                self._hold(source)
+                if self.mode == "append":
+                    self._hold(source)
                 now = self._status()
                 if now is not None and os.path.samestat(now, os.fstat(source)):
                     self._may_replace(now)  # once more: what was looked at before may have been another file

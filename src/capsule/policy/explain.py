@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from capsule.calls import ConcreteCall, Decision, Effect, RunState
 from capsule.canon import Json
+from capsule.documents import schema
 from capsule.policy.advice import cut
 from capsule.policy.decide import resolve_and_decide
 from capsule.policy.layer import Layer
@@ -87,12 +88,14 @@ def _counted_limits(layers: Sequence[Layer], decision: Decision) -> Iterator[Lim
 
 
 def story_of(layer: Layer, rule: Rule, call: ConcreteCall, *, tainted: bool) -> RuleStory:
-    because = _away(rule, call, tainted=tainted)
+    because, matched = _away(rule, call, tainted=tainted), False
     if because is None:
-        matched = layer.rule_matches(rule, call)
-        because = "it matches" if matched else _mismatch(layer, rule, call)
-        return RuleStory(rule=rule.id, action=rule.action.value, matched=matched, because=because)
-    return RuleStory(rule=rule.id, action=rule.action.value, matched=False, because=because)
+        try:
+            matched = layer.rule_matches(rule, call)
+            because = "it matches" if matched else _mismatch(layer, rule, call)
+        except schema.TooMuch as error:
+            because = str(error)
+    return RuleStory(rule=rule.id, action=rule.action.value, matched=matched, because=because)
 
 
 def _away(rule: Rule, call: ConcreteCall, *, tainted: bool) -> str | None:

@@ -22,10 +22,9 @@ class ValueConstraint:
     schema: Mapping[str, Json]
 
     def mismatch(self, value: Json) -> str | None:
-        """The first thing about the value that does not fit, or None."""
-        for problem in schema.problems(value, self.schema):
-            return without_credential(problem)
-        return None
+        """The first thing about the value that does not fit, or None; schema.TooMuch where there is no telling."""
+        problem = schema.mismatch(value, self.schema)
+        return None if problem is None else without_credential(problem)
 
     @property
     def named(self) -> tuple[str, ...]:

@@ -86,18 +86,30 @@ class Screen:
         return Screened(value=masked if task.redacted else value, findings=tuple(task.found), redacted=task.redacted)
 
     def screen_bytes(self, data: bytes, *, redact: Redact = "secrets", markers: Markers | None = None) -> ScreenedBytes:
-        """Look at raw bytes, before they are written as base64; UTF-16 is looked at as the text it is."""
-        text, encoding = _as_utf8(data)
-        task = self._task(text, redact, markers, raw=encoding is None)
-        if task is None:
+        """Look at raw bytes, before they are written as base64; what may be UTF-16 is looked at as such, too."""
+        markers = markers or Markers()
+        as_they_are = self._bytes(data, None, redact, markers)
+        encoding = _UTF16.get(data[:2])
+        if encoding is None:
+            return as_they_are
+        as_text = self._bytes(as_they_are.data, encoding, redact, markers)
+        return replace(
+            as_text,
+            findings=(*as_they_are.findings, *as_text.findings),
+            redacted=as_they_are.redacted or as_text.redacted,
+        )
+
+    def _bytes(self, data: bytes, encoding: str | None, redact: Redact, markers: Markers) -> ScreenedBytes:
+        text = data if encoding is None else _as_utf8(data, encoding)
+        task = None if text is None else self._task(text, redact, markers, raw=encoding is None)
+        if task is None or text is None:
             return ScreenedBytes(data=data)
         masked = task.in_bytes(text)
         if not task.redacted:
             return ScreenedBytes(data=data, findings=tuple(task.found))
-        written = (
-            masked if encoding is None else masked.decode(errors="surrogatepass").encode(encoding, "surrogatepass")
-        )
-        return ScreenedBytes(data=written, findings=tuple(task.found), redacted=True)
+        if encoding is not None:
+            masked = masked.decode(errors="surrogatepass").encode(encoding, "surrogatepass")
+        return ScreenedBytes(data=masked, findings=tuple(task.found), redacted=True)
 
     def _task(self, everything: bytes, redact: Redact, markers: Markers | None, *, raw: bool = False) -> _Task | None:
         """What is left to do after one quick look, which is nearly always nothing."""
@@ -215,11 +227,9 @@ class _Task:
         return b"".join((*pieces, data[place:]))
 
 
-def _as_utf8(data: bytes) -> tuple[bytes, str | None]:
-    encoding = _UTF16.get(data[:2])
-    if encoding is not None:
-        try:
-            return data.decode(encoding, "surrogatepass").encode(errors="surrogatepass"), encoding
-        except UnicodeDecodeError:
-            pass  # not UTF-16 after all
-    return data, None
+def _as_utf8(data: bytes, encoding: str) -> bytes | None:
+    """None where it is not in that encoding after all."""
+    try:
+        return data.decode(encoding, "surrogatepass").encode(errors="surrogatepass")
+    except UnicodeDecodeError:
+        return None
