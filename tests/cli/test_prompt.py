@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 from terminal import PROMPT, Terminal, plain
 from typed import Typed, WritePlan
+
+from capsule.cli.prompt import _wrapped
 
 SIGN = "- {id: sign, tool: fs.write, args: {path: desk/a.md, content: Signed., mode: overwrite}}"
 SIGN_ANOTHER = "- {id: another, tool: fs.write, args: {path: desk/b.md, content: Signed.}}"
@@ -171,3 +174,11 @@ def test_arguments_cannot_write_the_question(plan: WritePlan, content: str, show
     assert hidden not in question
     terminal.type("\n")
     assert terminal.end() == 3
+
+
+def test_a_question_of_any_length_is_there_at_once() -> None:
+    begun = time.monotonic()
+    lines = _wrapped("  content: " + "a" * 1_000_000, 80).split("\n")
+    assert max(map(len, lines)) == 80
+    assert "".join(line.removeprefix("  │ ") for line in lines).count("a") == 1_000_000
+    assert time.monotonic() - begun < 5

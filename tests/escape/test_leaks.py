@@ -34,8 +34,13 @@ GOES_ON: dict[str, Json] = {"continue_on_error": True}
 PLAN: dict[str, Json] = {
     "name": f"plan {TOKEN}",
     "description": TOKEN,
-    "inputs": {"key": {"type": "string"}, "all": {"type": "object"}},
-    "variables": {"also": TOKEN},
+    "inputs": {
+        "key": {"type": "string"},
+        "all": {"type": "object"},
+        "bytes": {"type": "string", "default": ENCODED},
+        "form": {"type": "string", "default": "base64"},
+    },
+    "variables": {"also": TOKEN, "coded": ENCODED},
     "steps": [
         step_of("fs.read", {"path": "docs/key"}, store_as="got", name=TOKEN),
         step_of("fs.read", {"path": "docs/key", "encoding": "base64"}),
@@ -47,6 +52,9 @@ PLAN: dict[str, Json] = {
         step_of("fs.write", {"path": "out/copy", "content": "{{ got.content }}"}, **GOES_ON),
         step_of("fs.write", {"path": f"out/{TOKEN}", "content": "x"}, **GOES_ON),
         step_of("fs.write", {"path": "out/bytes", "content": ENCODED, "encoding": "base64"}),
+        step_of("fs.write", {"path": "out/later", "content": "{{ coded }}", "encoding": "base64"}),
+        step_of("fs.write", {"path": "out/given", "content": "{{ inputs.bytes }}", "encoding": "base64"}),
+        step_of("fs.write", {"path": "out/form", "content": ENCODED, "encoding": "{{ inputs.form }}"}),
         step_of("fs.write", {"path": "out/lines", "content": f"{ENCODED}\n", "encoding": "base64"}, **GOES_ON),
         step_of("http.get", {"url": "https://example.com", "headers": {"authorization": PLAIN}}, **GOES_ON),
         step_of("http.get", {"url": "https://example.com", "headers": {"Cookie": PLAIN}}, **GOES_ON),
@@ -92,7 +100,7 @@ def test_e2_a_whole_run_leaves_no_secret(base: Path, workdir: Path, isolated_hom
         for each in shown:
             assert secret.encode() not in each.out + each.err
     assert holds(db)
-    assert len(bodies(db, "intent", first)) + len(bodies(db, "refused", first)) == 22
+    assert len(bodies(db, "intent", first)) + len(bodies(db, "refused", first)) == 25
     assert (workdir / "out/x").read_text() == f"{TOKEN} {TOKEN}"
     assert not (workdir / "out/copy").exists()
 

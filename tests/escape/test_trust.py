@@ -268,7 +268,7 @@ def test_f2_no_name_of_capsules_own_files_is_read_or_copied(own: Path, isolated_
 def test_f2_nor_does_a_mount_of_the_same_directory(own: Path, isolated_home: Path) -> None:
     home = isolated_home / ".capsule"
     (home / "packs").mkdir(parents=True, mode=0o700)
-    places = {"docs/home": home, "docs/rules": own, "docs/above": isolated_home}
+    places = {"docs/home": home, "docs/rules": own, "docs/above": isolated_home, "docs/packs": home / "packs"}
     with ExitStack() as mounts:
         gate = mounts.enter_context(Gate(assemble(_opening(own, "policy.yaml"))))
         for name, source in places.items():
@@ -281,6 +281,10 @@ def test_f2_nor_does_a_mount_of_the_same_directory(own: Path, isolated_home: Pat
             "docs/home/key",
             "docs/home/config.toml",
             "docs/home/packs/mine",
+            "docs/home/packs/new/mine",
+            "docs/home/runs.db-journal/mine",
+            "docs/home/new/deep/mine",
+            "docs/packs/mine",
             "docs/above/.capsule/new",
             "docs/rules/policy.yaml",
             "docs/rules/journal/runs.db",
@@ -291,7 +295,7 @@ def test_f2_nor_does_a_mount_of_the_same_directory(own: Path, isolated_home: Pat
         assert gate.call(write("docs/rules/docs/fine", "fine")).ok
     assert (own / "policy.yaml").read_text() == WIDE
     assert (home / "key").read_bytes() == key
-    assert not (home / "config.toml").exists()
+    assert sorted(path.name for path in home.rglob("*")) == ["key", "packs"]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -9,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from gated import bodies, code, ends_as, gate_of, grown, holds, made, read, records, tree, write
+from gated import bodies, code, db_of, ends_as, eventually, gate_of, grown, holds, made, read, records, tree, write
 
 from capsule.calls import Answer, Context, Question, RunStatus, Source, ToolCall, ToolResult, Trust
 from capsule.canon import Json
@@ -132,3 +133,30 @@ def test_one_question_at_a_time(workdir: Path, db: Path) -> None:
     assert all(result.ok for result in results)
     assert [body["call"] for body in bodies(db, "question")] == [body["call"] for body in bodies(db, "answer")]
     assert holds(db)
+
+
+def test_e4_a_forked_child_lets_go_whatever_other_threads_are_at(workdir: Path) -> None:
+    asked, answered = threading.Event(), threading.Event()
+
+    def approve(question: Question) -> Answer:
+        asked.set()
+        answered.wait(20)
+        return Answer(approved=False, by="x")
+
+    policy = 'rules: [{action: ask, tool: fs.write, constraints: {path: {pattern: "./out/*"}}}]'
+    with gate_of(workdir, policy, approver=approve) as gate:
+        caller = threading.Thread(target=lambda: gate.call(write("out/new")))
+        caller.start()
+        assert asked.wait(10)
+        child = os.fork()
+        if child == 0:
+            try:
+                gate.close()
+            finally:
+                os._exit(0)
+        try:
+            assert eventually(lambda: os.waitpid(child, os.WNOHANG)[0] == child)
+        finally:
+            answered.set()
+            caller.join(10)
+    assert holds(db_of(workdir))

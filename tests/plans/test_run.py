@@ -285,7 +285,7 @@ def test_a_failed_step_can_be_looked_at(workdir: Path) -> None:
 def test_7003_the_time_of_a_run(workdir: Path, db: Path, behind: list[str]) -> None:
     each = "{id: each, tool: fs.read, foreach: '{{ inputs.files }}', args: {path: '{{ item }}'}}"
     text = "inputs: {files: {type: array}}\n" + steps(each, *behind)
-    outcome = run(workdir, text, POLICY + "limits: {wall_time: 60ms}", given={"files": ["docs/a"] * 3000})
+    outcome = run(workdir, text, POLICY + "limits: {wall_time: 300ms}", given={"files": ["docs/a"] * 3000})
     assert outcome.status is RunStatus.FAILED
     assert outcome.error is not None
     assert outcome.error.code == 7003

@@ -273,3 +273,23 @@ def test_f5_an_argument_that_is_named_twice_is_refused() -> None:
     twice = "{path: {pattern: './secrets/**'}, args.path: {pattern: './**'}}"
     with pytest.raises(PlanError, match="path says the same argument already"):
         Policy.parse(f"rules: [{{action: deny, tool: fs.read, constraints: {twice}}}]")
+
+
+@pytest.mark.parametrize(("action", "answer"), [("deny", 1009), ("ask", None), ("limit", None)])
+def test_f4_what_takes_too_long_to_check_is_denied(action: str, answer: int | None) -> None:
+    """However large a caller makes a value, no rule is got past by it."""
+    words = [f"w{number}" for number in range(40)]
+    limits = ", max_calls: 1" if action == "limit" else ""
+    policy = Policy.parse(
+        f"""rules:
+        - {{action: allow, tool: http.get, constraints: {{url: {{domains: [example.com]}}}}}}
+        - action: {action}
+          tool: http.get
+          constraints: {{headers: {{required: [x-debug], additionalProperties: {{enum: {words}}}}}{limits}}}"""
+    )
+
+    def decided(headers: dict[str, str]) -> Decision:
+        return policy.decide(ToolCall(tool="http.get", args={"url": "https://example.com/", "headers": headers}))
+
+    assert decided({"x-debug": "w39"}).code == answer
+    assert decided({"x-debug": "w39"} | {f"x{number}": "w39" for number in range(60_000)}).code == 1000

@@ -235,8 +235,9 @@ def test_what_was_granted_is_masked_whatever_rule_finds_it_too() -> None:
         (f"é {TOKEN}\n".encode("utf-16-be"), f"é {M1}\n".encode("utf-16-be")),
         (TOKEN.encode("utf-16-le"), M1.encode("utf-16-le")),
         (TOKEN.encode("utf-32-le"), M1.encode() + bytes(3)),
+        (b"\xff\xfe" + f"a {TOKEN} b".encode() + b"\n", b"\xff\xfe" + f"a {M1} b".encode() + b"\n"),
     ],
-    ids=["binary", "pem", "utf-16-le", "utf-16-be", "le without mark", "be without mark", "alone", "utf-32"],
+    ids=["binary", "pem", "utf-16-le", "utf-16-be", "le without mark", "be without mark", "alone", "utf-32", "ASCII"],
 )
 def test_bytes_are_screened_before_they_are_base64(data: bytes, masked: bytes) -> None:
     screened = SCREEN.screen_bytes(data)

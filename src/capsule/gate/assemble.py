@@ -52,7 +52,7 @@ def assemble(opening: Opening) -> Parts:
         mask = Mask(Screen(key=key), key)
         store = Store.open(db, clock=clock)
         raw = _first_record(opening, registry, mask, world.places.workdir)
-        first = mask.record(raw, raw=raw)
+        first = mask.first(raw)
         writer = stack.enter_context(store.begin({**first.as_record(), "at": clock.now_ms()}))
         return Parts(
             registry=registry,

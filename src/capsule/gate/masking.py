@@ -6,7 +6,7 @@ import hmac
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from operator import is_
 
@@ -18,6 +18,7 @@ from capsule.screen import Markers, Screen
 
 _BYTES_FIELDS = ("content", "body")  # where a call or an output may carry bytes as base64
 _NOT_BASE64 = re.compile("[^A-Za-z0-9+/=]+")
+_LIKE_BASE64 = re.compile(r"[A-Za-z0-9+/_\s-]{20,}[=\s]*")  # of what is shorter no rule knows anything
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +58,10 @@ class Mask:
         """What goes into the journal; where something was masked, `raw_mac` is that of `raw`, else of the record."""
         return self._masked(record, record if raw is None else raw, redact, markers or Markers())
 
+    def first(self, record: Mapping[str, Json]) -> Masked:
+        """A run's first record, in which templates stand: any of its texts may become the base64 of some call."""
+        return self._masked(record, record, "secrets", Markers(), first=True)
+
     def output(self, output: Json, *, redact: Redact, markers: Markers, sent: bool = False) -> Masked:
         """What a tool gave. `sent`: a secret went in with the call, and its digest may come out."""
         masked = self._masked(output, output, redact, markers)
@@ -65,48 +70,57 @@ class Mask:
             return replace(masked, value={**value, "sha256": None})  # the digest of a short secret would give it away
         return masked
 
-    def _masked(self, value: Json, raw: Json, redact: Redact, markers: Markers) -> Masked:
-        findings: list[Finding] = []
-        opened = self._opened(value, redact, markers, findings) if "base64" in strings(value) else value
+    def _masked(self, value: Json, raw: Json, redact: Redact, markers: Markers, *, first: bool = False) -> Masked:
+        opener = _Opener(screen=self._screen, redact=redact, markers=markers, everywhere=first)
+        opened = opener.open(value) if first or "base64" in strings(value) else value
         screened = self._screen.screen(opened, redact=redact, markers=markers)
         changed = screened.redacted or opened is not value
         return Masked(
             value=screened.value,
-            findings=(*findings, *screened.findings),
+            findings=(*opener.findings, *screened.findings),
             raw_mac=self._mac(raw) if changed else None,
         )
 
-    def _opened(self, value: Json, redact: Redact, markers: Markers, findings: list[Finding]) -> Json:
-        """Bytes are screened before their base64, in which no rule would find anything.
+    def _mac(self, value: Json) -> str:
+        return hmac.new(self._key, canonical(value), sha256).hexdigest()
 
-        A plan's document holds calls too, so they are looked for everywhere; where nothing is masked the value itself
-        is given back.
-        """
+
+@dataclass(slots=True, kw_only=True)
+class _Opener:
+    """Bytes are screened before their base64, in which no rule would find anything.
+
+    A plan's document holds calls too, so they are looked for everywhere; `everywhere`: whatever looks like base64 may
+    become that of a call, because it stands where templates take their values from.
+    """
+
+    screen: Screen
+    redact: Redact
+    markers: Markers
+    everywhere: bool
+    findings: list[Finding] = field(default_factory=list)
+
+    def open(self, value: Json) -> Json:
+        """The value itself where nothing is masked."""
+        if isinstance(value, str):
+            return self._text(value) if self.everywhere and _LIKE_BASE64.fullmatch(value) else value
         if isinstance(value, Mapping):
-            inner = {key: self._opened(child, redact, markers, findings) for key, child in value.items()}
-            if value.get("encoding") == "base64":
-                inner |= self._opened_bytes(value, redact, markers, findings)
-            return value if all(inner[key] is child for key, child in value.items()) else inner
-        if isinstance(value, Sequence) and not isinstance(value, str):
-            items = [self._opened(child, redact, markers, findings) for child in value]
+            members = {key: self._member(value, key) for key in value}
+            return value if all(members[key] is child for key, child in value.items()) else members
+        if isinstance(value, Sequence):
+            items = [self.open(child) for child in value]
             return value if all(map(is_, items, value)) else items
         return value
 
-    def _opened_bytes(
-        self, value: Mapping[str, Json], redact: Redact, markers: Markers, findings: list[Finding]
-    ) -> dict[str, Json]:
-        masked: dict[str, Json] = {}
-        for name in _BYTES_FIELDS:
-            text = value.get(name)
-            if isinstance(text, str):
-                screened = self._screen.screen_bytes(_decoded(text), redact=redact, markers=markers)
-                findings += screened.findings
-                if screened.redacted:
-                    masked[name] = b64encode(screened.data).decode()
-        return masked
+    def _member(self, within: Mapping[str, Json], key: str) -> Json:
+        child = within[key]
+        if isinstance(child, str) and key in _BYTES_FIELDS and within.get("encoding") == "base64":
+            return self._text(child)
+        return self.open(child)
 
-    def _mac(self, value: Json) -> str:
-        return hmac.new(self._key, canonical(value), sha256).hexdigest()
+    def _text(self, text: str) -> str:
+        screened = self.screen.screen_bytes(_decoded(text), redact=self.redact, markers=self.markers)
+        self.findings += screened.findings
+        return b64encode(screened.data).decode() if screened.redacted else text
 
 
 def _decoded(text: str) -> bytes:

@@ -59,11 +59,14 @@ Piece: TypeAlias = str | Tokens
 
 
 def fault(source: str, at: int, message: str, *, hint: str | None = None) -> BadTemplate:
-    begin = max(0, at - _SHOWN // 2)
-    shown = source[begin : begin + _SHOWN]
-    left = "…" if begin else ""
-    right = "…" if begin + _SHOWN < len(source) else ""
-    return BadTemplate(f"{message} at character {at + 1} of {left}{shown!a}{right}", hint=hint)
+    """What is quoted around the fault is cut between words: of half a secret nobody could tell that it is one."""
+    begin, end = max(0, at - _SHOWN // 2), min(at + _SHOWN - _SHOWN // 2, len(source))
+    if begin:
+        begin = source.find(" ", begin, at) + 1 or begin
+    if end < len(source):
+        end = max(source.rfind(" ", at + 1, end), 0) or end
+    left, right = "…" if begin else "", "…" if end < len(source) else ""
+    return BadTemplate(f"{message} at character {at + 1} of {left}{source[begin:end]!a}{right}", hint=hint)
 
 
 def pieces(source: str) -> Iterator[Piece]:
