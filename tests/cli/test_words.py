@@ -36,6 +36,7 @@ def test_words_become_arguments(words: list[str], arguments: dict[str, Json]) ->
         (["length:=five"], "for text write length=five"),
         (["path=a", "path=b"], "a list is written path:="),
         (["offset=5"], "write offset:=5"),
+        (["offset="], "write offset:=5"),
     ],
 )
 def test_words_that_are_none_say_how_to_write_them(words: list[str], hint: str) -> None:

@@ -244,6 +244,17 @@ def test_f2_nor_does_another_name_of_the_same_file(own: Path) -> None:
     assert (own / "policy.yaml").read_text() == WIDE
 
 
+def test_f2_what_a_rule_spells_and_says_is_protected_is_written_by_its_own_name(own: Path) -> None:
+    spelled = WIDE.replace(
+        "rules: [",
+        'rules: [{action: allow, tool: fs.write, constraints: {path: {pattern: "./policy.yaml", protected: allow}}}, ',
+    )
+    (own / "policy.yaml").write_text(spelled)
+    with Gate(assemble(_opening(own, "policy.yaml"))) as gate:
+        assert gate.call(write("policy.yaml", "rules: []", mode="overwrite")).ok
+    assert (own / "policy.yaml").read_text() == "rules: []"
+
+
 def test_f2_nor_after_the_process_has_moved(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(own)
     policy = Policy.load("policy.yaml")

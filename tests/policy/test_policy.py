@@ -410,6 +410,11 @@ def _edited(rules: str, suggestion: str) -> str:
             {action: limit, tool: fs.*, constraints: {max_bytes: 15}}]""",
             "every rule that allows says a smaller one",
         ),
+        (
+            """[{id: a, action: limit, tool: [fs.read, fs.list], constraints: {max_bytes: 9}},
+            {id: b, action: limit, tool: fs.read, constraints: {max_bytes: 10}}]""",
+            "its max_bytes is never reached: a holds",
+        ),
         ("[{action: deny, tool: fs.wirte}]", "no tool is called fs.wirte; did you mean fs.write?"),
         ("[{action: deny, tool: [fs.read, f.*]}]", "no tool is called f.*"),
         ("[{action: allow, tool: fs.read, constraints: {path: {pattern: '/*/**'}}}]", "more than any one job"),
@@ -450,6 +455,12 @@ def _edited(rules: str, suggestion: str) -> str:
 def test_check_remarks_what_is_dangerous_or_says_nothing(rules: str, words: str) -> None:
     remarks = check_policy(Policy.parse(f"rules: {rules}"))
     assert [remark for remark in remarks if words in remark.message] != []
+
+
+def test_what_each_rule_counts_for_itself_adds_up() -> None:
+    allow = "{{id: {0}, action: allow, tool: fs.read, constraints: {{path: {{pattern: {0}}}, max_calls: 60}}}}"
+    limit = "{action: limit, tool: fs.read, constraints: {max_calls: 100}}"
+    assert check_policy(Policy.parse(f"rules: [{allow.format('a')}, {allow.format('b')}, {limit}]")) == []
 
 
 def test_check_has_nothing_to_say_of_a_plain_policy() -> None:

@@ -261,14 +261,11 @@ def test_verify_while_a_run_goes_on(tmp_path: Path) -> None:
     assert store.verify().checks[0].records == 800
 
 
-@pytest.mark.parametrize("forged", ["CAST(body AS BLOB)", "5", "NULL"])
+@pytest.mark.parametrize("forged", ["CAST(body AS BLOB)", "5"])
 def test_a_body_of_another_kind_is_a_breach_and_no_crash(path: Path, forged: str) -> None:
     store = open_store(path)
     run_id = recorded_run(store)
-    try:
-        forge(path, f"UPDATE records SET body = {forged} WHERE seq = 3")
-    except sqlite3.IntegrityError:
-        return  # the table itself refuses it
+    forge(path, f"UPDATE records SET body = {forged} WHERE seq = 3")
     check = next(check for check in store.verify().checks if check.run_id == run_id)
     assert check.breach is not None
     assert check.breach.seq == 3

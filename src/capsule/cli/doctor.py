@@ -78,11 +78,18 @@ def _of_python() -> Iterator[Check]:
 def _of_home(loaded: Settings) -> Check:
     """Where the key is made at the first run."""
     home = loaded.home
-    above = next(path for path in (home, *home.parents) if path.exists())
+    above = next(path for path in (home, *home.parents) if _is_there(path))
     if above.is_dir() and os.access(above, os.W_OK | os.X_OK):
         return Check(name="home", state="ok", found=f"{home}" if above == home else f"{home}, made by the first run")
     hint = "set CAPSULE_HOME to a directory of your own"
     return Check(name="home", state="fail", found=f"{home}: {above} is no directory that you may write in", hint=hint)
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # in a directory that is another's
+        return False
 
 
 def _of_store(loaded: Settings, db: Path | None) -> Iterator[Check]:

@@ -22,6 +22,9 @@ class Interrupts:
     def caught(self) -> Iterator[None]:
         """At first they are only remembered; `let_through` comes when what the command needs is imported."""
         self._came = self._raises = False
+        if threading.current_thread() is not threading.main_thread():
+            yield  # signals go to the main thread
+            return
         before = {number: signal.getsignal(number) for number in _SIGNALS}
         kept = {number: handler for number, handler in before.items() if handler is not signal.SIG_IGN}  # as with nohup
         for number in kept:

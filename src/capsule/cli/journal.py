@@ -22,7 +22,7 @@ def _known_runs(begun: str) -> list[str]:
     """For a shell that completes: the last eight characters of the newest runs of the usual journal."""
     try:
         known = [run.run_id[-8:] for run in journal(None).runs(limit=_OFFERED)]
-    except CapsuleError:
+    except (CapsuleError, OSError):
         known = []
     return [name for name in ("last", *known) if name.startswith(begun)]
 

@@ -37,7 +37,7 @@ Options:
 
 def start(words: list[str]) -> int:
     """Run one command line and return its exit code."""
-    ours = words[: words.index("--")] if "--" in words else words
+    ours = _ours(words)
     debug = "--debug" in ours
     words = [*(word for word in ours if word != "--debug"), *words[len(ours) :]]
     if _COMPLETE in os.environ:  # first: a shell that completes gives no words at all
@@ -54,6 +54,11 @@ def start(words: list[str]) -> int:
     if words[0] not in COMMANDS:
         return _unknown(words[0])
     return _finish((words[0],), words, debug=debug)
+
+
+def _ours(words: list[str]) -> list[str]:
+    """What stands behind `--` is another program's."""
+    return words[: words.index("--")] if "--" in words else words
 
 
 def _help() -> str:
@@ -103,8 +108,7 @@ def _finish(names: Iterable[str], words: list[str], *, debug: bool) -> int:
             INTERRUPTS.let_through()
             return app(args=words, prog_name="capsule", standalone_mode=False)
 
-        ours = words[: words.index("--")] if "--" in words else words
-        return guarded(command, debug=debug, as_json="--json" in ours)
+        return guarded(command, debug=debug, as_json="--json" in _ours(words))
 
 
 def _app_of(names: Iterable[str]) -> typer.Typer:

@@ -29,8 +29,8 @@ def call_arguments(tool: str, words: Sequence[str]) -> dict[str, Json]:
         name, value = _argument(word)
         if name in args:
             raise ToolError(2002, f"{name} is given twice", hint=f"a list is written {name}:='[…]'")
-        if word.startswith(f"{name}=") and not _takes_text(tool, name):
-            raise ToolError(2002, f"{tool}: {name} is not text", hint=f"write {name}:={value}")
+        if word.startswith(f"{name}=") and (form := _form_of(tool, name)):
+            raise ToolError(2002, f"{tool}: {name} is not text", hint=f"write {name}:={form}")
         args[name] = value
     if argv := list(words[where + 1 :]):
         args[_command_of(tool)] = argv
@@ -43,9 +43,14 @@ def _command_of(tool: str) -> str:
     return takers[0] if takers else "command"
 
 
-def _takes_text(tool: str, name: str) -> bool:
+_FORMS = {"array": '\'["git", "log"]\'', "object": '\'{"name": "value"}\'', "boolean": "true"}
+
+
+def _form_of(tool: str, name: str) -> str | None:
+    """How an argument is written that is no text; None for text, and for what is not known."""
     schema = BUILTIN[tool].arguments.get(name) if tool in BUILTIN else None
-    return not isinstance(schema, Mapping) or schema.get("type") == "string"
+    kind = schema.get("type") if isinstance(schema, Mapping) else "string"
+    return None if kind == "string" else _FORMS.get(str(kind), "5")
 
 
 def _argument(word: str) -> tuple[str, Json]:

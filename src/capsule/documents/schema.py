@@ -172,7 +172,11 @@ def _mismatch(value: Json, schemas: Sequence[Schema], path: Trail) -> Problem:
     message = f"found {shown(value)}, allowed: {allowed}"
     if near is not None:
         message = f"found {shown(value)}; did you mean {shown(near)}? Allowed: {allowed}"
-    allows = {*types, *(["string"] if shown(value) in words else []), *(["boolean"] if True in words else [])}
+    allows = {
+        *types,
+        *(["string"] if shown(value) in words else []),
+        *(["boolean"] if any(word is True for word in words) else []),
+    }
     examples = [example for schema in schemas for example in cast("Sequence[Json]", schema.get("examples", ()))]
     return Problem(path=path, message=message, hint=next(_hints(value, allows, examples), None))
 

@@ -6,9 +6,12 @@ A hard link or a mount gives one file, or all of a directory, another name; only
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 from capsule.calls import Components, Places
 from capsule.policy.paths import is_within
+
+_MOST_LEVELS = 1000  # a name has 4096 bytes, and each level takes three
 
 
 class KeptFiles:
@@ -36,12 +39,20 @@ class KeptFiles:
             return True
         if not self._home or is_within(name, self._home):
             return False
-        above = [os.stat("/".join([".", *[".."] * depth]), dir_fd=directory) for depth in range(len(name))]
-        return any(_is_at(path, found) for path in self._directories for found in above)
+        return any(_is_at(path, found) for found in _upwards(directory, len(name)) for path in self._directories)
 
 
 def _path(name: Components) -> str:
     return "/" + "/".join(name)
+
+
+def _upwards(directory: int, levels: int) -> Iterator[os.stat_result]:
+    """A directory and those above it, as far as they can be looked at and their way has a name."""
+    for depth in range(min(levels, _MOST_LEVELS)):
+        try:
+            yield os.stat("/".join([".", *[".."] * depth]), dir_fd=directory)
+        except OSError:
+            return
 
 
 def _directories(home: str) -> list[str]:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
-from capsule.calls import Clock, FileGrant, Written
+from capsule.calls import Clock, Components, FileGrant, Written
 from capsule.calls.marker import joins_to_marker
 from capsule.effects.anchors import Anchors
 from capsule.effects.beneath import DIRECTORY
@@ -67,19 +67,19 @@ def _parent(anchors: Anchors, grant: FileGrant, *, create_dirs: bool) -> int:
     here = anchors.beneath.open(anchors.handle(grant), (), DIRECTORY)
     for depth, name in enumerate(directory, start=1 - len(grant.components)):
         try:
-            if anchors.kept.is_place(here, anchors.absolute(grant)[:depth]):
-                raise _another_name(grant)
-            below = _entered(anchors, here, name)
+            below = _entered(anchors, here, name, place=anchors.absolute(grant)[:depth], grant=grant)
         finally:
             os.close(here)
         here = below
     return here
 
 
-def _entered(anchors: Anchors, parent: int, name: str) -> int:
+def _entered(anchors: Anchors, parent: int, name: str, *, place: Components, grant: FileGrant) -> int:
     try:
         return anchors.beneath.open(parent, (name,), DIRECTORY)
     except FileNotFoundError:
+        if anchors.kept.is_place(parent, place):
+            raise _another_name(grant) from None
         with suppress(FileExistsError):
             os.mkdir(name.encode(), dir_fd=parent)
         _sync_directory(parent)

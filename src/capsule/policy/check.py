@@ -12,11 +12,10 @@ from capsule.documents import suggest
 from capsule.policy.commands import CommandConstraint
 from capsule.policy.paths import PathConstraint
 from capsule.policy.policy import Policy
-from capsule.policy.rules import Action, PolicyRules, Rule
-from capsule.policy.tool_names import ToolName
+from capsule.policy.rules import Action, Rule
 from capsule.policy.urls import UrlConstraint
 
-_LIMITS = ("max_bytes", "timeout_ms", "max_output_bytes", "max_calls", "per_minute")
+_LIMITS = ("max_bytes", "timeout_ms", "max_output_bytes", "max_calls", "per_minute")  # the last two count by rule
 _EVERYTHING = frozenset({"/**", "**", "~/**", "./**"})
 _BROAD = frozenset({"/**", "~/**"})
 # Programs whose whole purpose is to run what they are given.
@@ -43,7 +42,7 @@ class Remark:
 def check_policy(policy: Policy) -> list[Remark]:
     rules = policy.rules
     remarks = [remark for rule in rules.rules for remark in _of_rule(rule, policy.definitions)]
-    remarks += _unreachable_limits(rules)
+    remarks += _unreachable_limits(policy)
     if not any(rule.action in (Action.ALLOW, Action.ASK) for rule in rules.rules):
         message = "it denies everything: it has no allow and no ask rule, and default_action counts only beside one"
         remarks.append(Remark(level="note", rule=rules.name, message=message))
@@ -155,67 +154,66 @@ def _begins_wild(pattern: str) -> bool:
     return pattern.startswith(("/*", "/{", "/?", "/["))
 
 
-def _unreachable_limits(policy: PolicyRules) -> Iterator[Remark]:
-    """A limit that a rule for the same tools, without conditions of its own, always undercuts."""
-    smallest = _always_held(policy)
-    granted: dict[tuple[ToolName, ...], list[Rule]] = {}
-    for rule in policy.rules:
-        if rule.action in (Action.ALLOW, Action.ASK):
-            granted.setdefault(rule.tools, []).append(rule)
-    for rule in policy.rules:
+def _unreachable_limits(policy: Policy) -> Iterator[Remark]:
+    """A limit that is larger than one which holds for every call of the rule's tools."""
+    rules, tools = policy.rules.rules, policy.definitions
+    held = {tool: _always_held(rules, tool) for tool in tools}
+    granted = {tool: _granted(rules, tool) for tool in tools}
+    most = policy.rules.limits.calls
+    for rule in rules:
+        named = [tool for tool in tools if rule.names(tool)]
         for limit in _LIMITS:
             mine = getattr(rule.limits, limit)
-            held = [
-                (value, other)
-                for (tools, name), (value, other) in smallest.items()
-                if name == limit and mine is not None and value < mine and _names_as_much(tools, rule.tools)
-            ]
-            if held:
-                other = min(held)[1]
-                message = f"its {_spelled(limit)} is never reached: {other} holds a smaller one for every call"
-                yield Remark(level="note", rule=rule.id, message=message)
-        yield from _never_smaller(rule, granted)
-        most = policy.limits.calls
+            why = None if mine is None else _undercut(mine, [held[tool].get(limit) for tool in named])
+            if why is None and mine is not None and rule.action is Action.LIMIT:
+                why = _not_granted(mine, [found.get(limit) for tool in named if (found := granted[tool]) is not None])
+            if why is not None:
+                yield Remark(level="note", rule=rule.id, message=f"its {_spelled(limit)} is never reached: {why}")
         if most is not None and rule.limits.max_calls is not None and most < rule.limits.max_calls:
             message = f"its max_calls is never reached: limits.calls lets {most} calls through in all"
             yield Remark(level="note", rule=rule.id, message=message)
 
 
-def _always_held(policy: PolicyRules) -> dict[tuple[tuple[ToolName, ...], str], tuple[int, str]]:
-    """Of the limit rules that hold for every call of their tools: by tools and limit, the smallest and its rule."""
-    smallest: dict[tuple[tuple[ToolName, ...], str], tuple[int, str]] = {}
-    for rule in policy.rules:
-        if rule.action is not Action.LIMIT or rule.bars or rule.when_sources is not None:
-            continue
-        for limit in _LIMITS:
-            value = getattr(rule.limits, limit)
-            if value is not None:
-                found = (value, rule.id)
-                smallest[rule.tools, limit] = min(found, smallest.get((rule.tools, limit), found))
-    return smallest
+def _undercut(mine: int, held: Sequence[tuple[int, str] | None]) -> str | None:
+    smaller = [found for found in held if found is not None and found[0] < mine]
+    if not smaller or len(smaller) < len(held):
+        return None
+    return f"{min(smaller)[1]} holds a smaller one for every call"
 
 
-def _never_smaller(rule: Rule, granted: Mapping[tuple[ToolName, ...], Sequence[Rule]]) -> Iterator[Remark]:
-    """A limit rule whose limit is larger than what every rule that could allow its calls says."""
-    if rule.action is not Action.LIMIT:
-        return
-    near = [tools for tools in granted if _names_as_much(rule.tools, tools) or _names_as_much(tools, rule.tools)]
+def _not_granted(mine: int, granted: Sequence[int | None]) -> str | None:
+    if not granted or not all(value is not None and value < mine for value in granted):
+        return None
+    return "every rule that allows says a smaller one"
+
+
+def _always_held(rules: Sequence[Rule], tool: str) -> dict[str, tuple[int, str]]:
+    """Of the limit rules that hold for every call of a tool: for each limit the smallest, and whose it is."""
+    always = [
+        rule
+        for rule in rules
+        if rule.action is Action.LIMIT and not rule.bars and rule.when_sources is None and rule.names(tool)
+    ]
+    found: dict[str, tuple[int, str]] = {}
     for limit in _LIMITS:
-        mine = getattr(rule.limits, limit)
-        if mine is None or not near:
-            continue
-        if all(_is_smaller(getattr(other.limits, limit), mine) for tools in near for other in granted[tools]):
-            message = f"its {_spelled(limit)} is never reached: every rule that allows says a smaller one"
-            yield Remark(level="note", rule=rule.id, message=message)
+        values = [(getattr(rule.limits, limit), rule.id) for rule in always if getattr(rule.limits, limit) is not None]
+        if values:
+            found[limit] = min(values)
+    return found
 
 
-def _is_smaller(value: int | None, limit: int) -> bool:
-    return value is not None and value < limit
+def _granted(rules: Sequence[Rule], tool: str) -> dict[str, int] | None:
+    """Of limits that every rule names which could allow a call: the largest. What each counts for itself adds up."""
+    granting = [rule for rule in rules if rule.action in (Action.ALLOW, Action.ASK) and rule.names(tool)]
+    if not granting:
+        return None
+    found: dict[str, int] = {}
+    for limit in _LIMITS[:3]:
+        values = [getattr(rule.limits, limit) for rule in granting]
+        if None not in values:
+            found[limit] = max(values)
+    return found
 
 
 def _spelled(limit: str) -> str:
     return "rate_limit" if limit == "per_minute" else limit.removesuffix("_ms")
-
-
-def _names_as_much(wide: Sequence[ToolName], narrow: Sequence[ToolName]) -> bool:
-    return all(any(tool.matches(name.text) or tool == name for tool in wide) for name in narrow)

@@ -72,6 +72,8 @@ class RuleReader:
 
     def _unknown(self, raw: Mapping[str, Json], *, as_bars: bool) -> Constraints:
         """Of tools that are not there nobody can say what an argument is: nothing is granted, and all is barred."""
+        for key in raw.keys() & GUARD_KEYS.keys():
+            self._constraint(key, cast("Mapping[str, Json]", raw[key]), as_bars=as_bars)  # what can be told is checked
         if as_bars:
             return ()
         return tuple(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -34,7 +35,7 @@ class _Gathered:
     """Steps as their records go by, each handed on when its outcome and those of all before it are known."""
 
     outputs: bool
-    steps: dict[str, _Step] = field(default_factory=dict)
+    steps: OrderedDict[str, _Step] = field(default_factory=OrderedDict)
     approvals: dict[str, Mapping[str, Json]] = field(default_factory=dict)
     skipped: list[Mapping[str, Json]] = field(default_factory=list)
 
@@ -61,7 +62,7 @@ class _Gathered:
             case _:
                 pass
         while self.steps and next(iter(self.steps.values())).outcome is not None:
-            yield self.steps.pop(next(iter(self.steps)))
+            yield self.steps.popitem(last=False)[1]
 
     def _begun(self, name: str) -> _Step:
         step = self.steps.get(name)
