@@ -276,6 +276,14 @@ def test_f2_no_name_of_capsules_own_files_is_read_or_copied(own: Path, isolated_
     assert (own / "docs/hard").read_bytes() == before
 
 
+def test_what_is_kept_stands_in_no_deep_paths_way(own: Path) -> None:
+    deep = "docs/" + "d/" * 1500 + "file"
+    with Gate(assemble(_opening(own, "policy.yaml"))) as gate:
+        assert gate.call(write(deep, create_dirs=True)).ok
+        assert gate.call(read(deep)).ok
+    subprocess.run(["rm", "-r", own / "docs/d"], check=True)  # what cleans up after tests recurses
+
+
 def test_f2_nor_does_a_mount_of_the_same_directory(own: Path, isolated_home: Path) -> None:
     home = isolated_home / ".capsule"
     (home / "packs").mkdir(parents=True, mode=0o700)

@@ -121,3 +121,14 @@ def test_a_variable_that_cannot_be_made_is_an_error(workdir: Path) -> None:
             "inputs: {a: {type: object, default: {}}}\nvariables: {v: '{{ inputs.a.b }}'}\nsteps: [{tool: fs.read}]",
         )
     assert raised.value.code == 3003
+
+
+def test_rates_are_waited_for_as_long_as_the_run_may_take(workdir: Path) -> None:
+    policy = """
+rules: [{action: allow, tool: fs.read, constraints: {path: {pattern: ./docs/**}, rate_limit: {requests_per_minute: 1}}}]
+"""
+    text = "steps:\n" + "  - {tool: fs.read, args: {path: docs/a}}\n" * 3
+    allowed = [("step_1", "allow", None), ("step_2", "allow", None), ("step_3", "allow", None)]
+    assert [told(step) for step in foresee(workdir, text, policy)] == allowed
+    bounded = f"{policy}limits: {{wall_time: 90s}}"
+    assert [told(step) for step in foresee(workdir, text, bounded)] == [*allowed[:2], ("step_3", None, 7003)]

@@ -22,7 +22,7 @@ _LONGEST_SHOWN = 1000  # characters of one argument; the rest is counted
 
 _CUT = "…"
 _MORE = "  │ "
-_NARROWEST = 40
+_NARROWEST = 20  # columns; on less than that nothing can be asked
 
 _YES = frozenset({"y", "yes"})
 _VIEW = frozenset({"v", "view"})

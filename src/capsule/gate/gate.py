@@ -55,7 +55,16 @@ from capsule.gate.records import call_record, decision_record, error_from, error
 from capsule.gate.run_clock import RunClock
 from capsule.gate.taint import is_untrusted
 from capsule.gate.turn import Turn
-from capsule.policy import Policy, advance, definition_of, resolve, resolve_and_decide, search_path, visible_entries
+from capsule.policy import (
+    Policy,
+    advance,
+    definition_of,
+    resolve,
+    resolve_and_decide,
+    search_path,
+    visible_entries,
+    wall_time_ms,
+)
 from capsule.screen import Markers
 from capsule.settings import Settings
 
@@ -131,9 +140,7 @@ class Gate:
 
     @property
     def wall_time_ms(self) -> int | None:
-        """How long the policies let a run take: the smallest `limits.wall_time`."""
-        named = [layer.rules.limits.wall_time_ms for layer in self._parts.layers]
-        return min((limit for limit in named if limit is not None), default=None)
+        return wall_time_ms(self._parts.layers)
 
     @property
     def elapsed_ms(self) -> int:

@@ -11,7 +11,7 @@ from capsule.errors import PlanError, ToolError
 from capsule.gate import Opening, disk_world
 from capsule.plans.document import Plan, PlanStep
 from capsule.plans.scope import Scope
-from capsule.policy import InOrder
+from capsule.policy import InOrder, wall_time_ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,19 +36,26 @@ def dry_run(plan: Plan, inputs: Mapping[str, Json], opening: Opening) -> Iterato
         layers = tuple(policy.bind(world) for policy in opening.policies)
         scope = Scope(plan, inputs, run={"id": "dry-run", "workdir": str(opening.workdir)})
         deciding = InOrder(layers, world)
+        wall_time = wall_time_ms(layers)
         for step in plan.steps:
             for step_id, args in _calls(scope, step):
                 if isinstance(args, PlanError):
                     note = f"not known before the run: {args.message}"
                     yield Foreseen(step_id=step_id, tool=step.tool, decision=None, note=note)
                     continue
-                call = ToolCall(tool=step.tool, args=args, source=Source.PLAN)
-                try:
-                    decision = deciding.decide(call)
-                except ToolError as error:
-                    yield Foreseen(step_id=step_id, tool=step.tool, decision=None, note=str(error), code=error.code)
-                    continue
-                yield Foreseen(step_id=step_id, tool=step.tool, decision=decision)
+                foreseen = _foreseen(deciding, step_id, ToolCall(tool=step.tool, args=args, source=Source.PLAN))
+                if wall_time is not None and deciding.now_ms >= wall_time:
+                    note = f"the run would be over: calls wait {deciding.now_ms} ms for their rates"
+                    yield Foreseen(step_id=step_id, tool=step.tool, decision=None, note=note, code=7003)
+                    return
+                yield foreseen
+
+
+def _foreseen(deciding: InOrder, step_id: str, call: ToolCall) -> Foreseen:
+    try:
+        return Foreseen(step_id=step_id, tool=call.tool, decision=deciding.decide(call))
+    except ToolError as error:
+        return Foreseen(step_id=step_id, tool=call.tool, decision=None, note=str(error), code=error.code)
 
 
 def _calls(scope: Scope, step: PlanStep) -> Iterator[tuple[str, Mapping[str, Json] | PlanError]]:

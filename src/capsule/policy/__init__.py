@@ -15,7 +15,7 @@ from capsule.policy.decide import decide, resolve_and_decide
 from capsule.policy.explain import Explanation, explain
 from capsule.policy.floors import floor_document
 from capsule.policy.in_order import InOrder
-from capsule.policy.layer import Layer, search_path
+from capsule.policy.layer import Layer, search_path, wall_time_ms
 from capsule.policy.paper import OnPaper
 from capsule.policy.policy import Policy, on_paper
 from capsule.policy.resolve import definition_of, resolve
@@ -40,4 +40,5 @@ __all__ = [
     "resolve_and_decide",
     "search_path",
     "visible_entries",
+    "wall_time_ms",
 ]

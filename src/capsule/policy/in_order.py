@@ -22,6 +22,11 @@ class InOrder:
         self._search = search_path(layers)
         self._state = RunState(layers=tuple(LayerState() for _ in layers))
 
+    @property
+    def now_ms(self) -> int:
+        """How long plans' calls have waited for their rates."""
+        return self._state.now_ms
+
     def decide(self, call: ToolCall) -> Decision:
         """ToolError 2001 or 2002 for what never reaches a policy. A plan's call over a rate waits, as in a run."""
         decision = self._decided(call)

@@ -19,6 +19,12 @@ def search_path(layers: Sequence[Layer]) -> tuple[str, ...]:
     return tuple(directory for directory in first if all(directory in other for other in others))
 
 
+def wall_time_ms(layers: Sequence[Layer]) -> int | None:
+    """How long the policies let a run take: the smallest `limits.wall_time`."""
+    named = [layer.rules.limits.wall_time_ms for layer in layers]
+    return min((limit for limit in named if limit is not None), default=None)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Book:
     """The rules that speak of one tool, for one source, of a run that is tainted or not."""
