@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
-from capsule.calls import Clock, Components, FileGrant, Written
+from capsule.calls import Clock, FileGrant, Written
 from capsule.calls.marker import joins_to_marker
 from capsule.effects.anchors import Anchors
 from capsule.effects.beneath import DIRECTORY
@@ -64,26 +64,33 @@ def _parent(anchors: Anchors, grant: FileGrant, *, create_dirs: bool) -> int:
             raise ToolError(
                 2003, f"cannot write {grant_path(grant)}: its directory does not exist", hint="set create_dirs to true"
             ) from None
-    here = anchors.beneath.open(anchors.handle(grant), (), DIRECTORY)
+    here, is_new = anchors.beneath.open(anchors.handle(grant), (), DIRECTORY), False
     for depth, name in enumerate(directory, start=1 - len(grant.components)):
         try:
-            below = _entered(anchors, here, name, place=anchors.absolute(grant)[:depth], grant=grant)
+            below = _entered(anchors, here, name)
+            if below is None:
+                if not is_new and anchors.kept.is_place(here, anchors.absolute(grant)[:depth]):
+                    raise _another_name(grant)
+                is_new = True  # what is made in it lies where it lies
+                below = _made(anchors, here, name)
         finally:
             os.close(here)
         here = below
     return here
 
 
-def _entered(anchors: Anchors, parent: int, name: str, *, place: Components, grant: FileGrant) -> int:
+def _entered(anchors: Anchors, parent: int, name: str) -> int | None:
     try:
         return anchors.beneath.open(parent, (name,), DIRECTORY)
     except FileNotFoundError:
-        if anchors.kept.is_place(parent, place):
-            raise _another_name(grant) from None
-        with suppress(FileExistsError):
-            os.mkdir(name.encode(), dir_fd=parent)
-        _sync_directory(parent)
-        return anchors.beneath.open(parent, (name,), DIRECTORY)
+        return None
+
+
+def _made(anchors: Anchors, parent: int, name: str) -> int:
+    with suppress(FileExistsError):
+        os.mkdir(name.encode(), dir_fd=parent)
+    _sync_directory(parent)
+    return anchors.beneath.open(parent, (name,), DIRECTORY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
