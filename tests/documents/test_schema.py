@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from capsule.canon import Json
 from capsule.documents import schema
-from capsule.documents.schema import MOST_PROBLEMS, Effort, Problem, Schema
+from capsule.documents.effort import Effort
+from capsule.documents.schema import MOST_PROBLEMS, Problem, Schema
 
 LISTED: Schema = {"type": "string", "enum": ["allow", "ask", "deny"]}
 NAMED: Schema = {"properties": {"name": {"type": "string"}, "size": {"type": "integer"}}, "additionalProperties": False}

@@ -16,6 +16,7 @@ from itertools import islice
 from typing import Any, TypeAlias, cast
 
 from capsule.canon import Json
+from capsule.documents.effort import Effort, TooMuch
 from capsule.documents.tokens import Trail
 from capsule.documents.wording import listed, shown, suggest
 
@@ -23,9 +24,7 @@ MOST_PROBLEMS = 100  # nobody reads more, and a hostile document can hold half a
 MOST_BRANCHES = 50  # of an anyOf: each may be tried for each value
 _PATTERNS_KEPT = 512  # compiled ones: more than a large policy has
 _DECIDING_EFFORT = 100_000  # of one constraint of one rule; a policy has many
-_MAX_EFFORT = 2_000_000  # words of an enum to compare, which is a second; the longest policy takes half of it
 _BRANCH_EFFORT = 8  # to try a branch, in such words
-_INSTRUCTION_EFFORT = 2  # to compile one for RE2
 
 Schema: TypeAlias = Mapping[str, Json]
 
@@ -38,37 +37,6 @@ class Problem:
     message: str
     hint: str | None = None
     key: bool = False
-
-
-class Effort:
-    """What checking may take, where a short schema can ask for much: words and branches times values, patterns.
-
-    One for each check, or one for all the checks of a document.
-    """
-
-    def __init__(self, most: int = _MAX_EFFORT) -> None:
-        self._left = most
-        self._patterns: set[str] = set()
-
-    def take(self, amount: int) -> None:
-        self._left -= amount
-        if self._left < 0:
-            raise TooMuch
-
-    def take_pattern(self, pattern: str, compiled: Any) -> None:
-        """A program of RE2 takes a moment and some bytes for each of its instructions, once."""
-        if pattern not in self._patterns:
-            self._patterns.add(pattern)
-            self.take(_INSTRUCTION_EFFORT * compiled.programsize)
-
-
-class TooMuch(ValueError):
-    """An effort is used up."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "this takes too long to check: it has too many values for its words and branches, or huge patterns"
-        )
 
 
 def problems(value: Json, schema: Schema, effort: Effort | None = None) -> list[Problem]:

@@ -8,6 +8,7 @@ from typing import cast
 
 from capsule.canon import Json, NotCanonical, canonical
 from capsule.documents import Document, load_text, schema, shown, spell, suggest
+from capsule.documents.effort import Effort
 from capsule.documents.schema import Problem
 from capsule.errors import PlanError
 
@@ -33,11 +34,11 @@ class PlanInput:
 def declared(document: Document) -> dict[str, PlanInput]:
     """The inputs a plan declares, each checked against itself; the document has the shape of a plan."""
     written = cast("Mapping[str, Mapping[str, Json]]", cast("Mapping[str, Json]", document.value).get("inputs", {}))
-    effort = schema.Effort()
+    effort = Effort()
     return {name: _declared(document, name, raw, effort) for name, raw in written.items()}
 
 
-def _declared(document: Document, name: str, raw: Mapping[str, Json], effort: schema.Effort) -> PlanInput:
+def _declared(document: Document, name: str, raw: Mapping[str, Json], effort: Effort) -> PlanInput:
     place = ("inputs", name)
     shape: dict[str, Json] = {key: raw[key] for key in _SCHEMA_KEYS if key in raw}
     for key, kind in _ONLY_FOR.items():

@@ -9,6 +9,7 @@ from typing import cast
 from capsule.calls import Guard, SandboxGrant, ToolDefinition
 from capsule.canon import Json
 from capsule.documents import Document, schema, suggest, units
+from capsule.documents.effort import Effort
 from capsule.errors import PlanError
 from capsule.policy.commands import CommandConstraint
 from capsule.policy.globs import Room
@@ -37,7 +38,7 @@ class Shared:
     """What all rules of one policy share: the bounds of what reading them may cost."""
 
     room: Room = field(default_factory=Room)
-    effort: schema.Effort = field(default_factory=schema.Effort)
+    effort: Effort = field(default_factory=Effort)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

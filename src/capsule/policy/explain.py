@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from capsule.calls import ConcreteCall, Decision, Effect, RunState
 from capsule.canon import Json
-from capsule.documents import schema
+from capsule.documents.effort import TooMuch
 from capsule.policy.advice import cut
 from capsule.policy.decide import resolve_and_decide
 from capsule.policy.layer import Layer
@@ -93,7 +93,7 @@ def story_of(layer: Layer, rule: Rule, call: ConcreteCall, *, tainted: bool) -> 
         try:
             matched = layer.rule_matches(rule, call)
             because = "it matches" if matched else _mismatch(layer, rule, call)
-        except schema.TooMuch as error:
+        except TooMuch as error:
             because = str(error)
     return RuleStory(rule=rule.id, action=rule.action.value, matched=matched, because=because)
 

@@ -22,7 +22,7 @@ class ValueConstraint:
     schema: Mapping[str, Json]
 
     def mismatch(self, value: Json) -> str | None:
-        """The first thing about the value that does not fit, or None; schema.TooMuch where there is no telling."""
+        """The first thing about the value that does not fit, or None; TooMuch where there is no telling."""
         problem = schema.mismatch(value, self.schema)
         return None if problem is None else without_credential(problem)
 
