@@ -10,6 +10,7 @@ from granted import open_descriptors
 
 from capsule.effects import Beneath, ComponentWalk, Openat2, has_openat2
 from capsule.effects.beneath import DIRECTORY, best
+from capsule.effects.reading import FILE
 
 READ = os.O_RDONLY | os.O_NONBLOCK
 
@@ -120,7 +121,7 @@ def test_a_program_that_is_started_inherits_nothing(beneath: Beneath, root: int)
 
 def test_a_fifo_does_not_hold_it_up(beneath: Beneath, workdir: Path, root: int) -> None:
     os.mkfifo(workdir / "fifo")
-    os.close(beneath.open(root, ("fifo",), READ))
+    os.close(beneath.open(root, ("fifo",), FILE))
 
 
 @pytest.mark.skipif(not has_openat2(), reason="this kernel has no openat2")

@@ -201,17 +201,6 @@ def test_e2_what_a_call_names_a_credential_is_masked(
     assert "⟦redacted:" in str(recorded["args"])
 
 
-def test_a_constraint_that_a_credential_does_not_meet_does_not_quote_it(workdir: Path, db: Path) -> None:
-    policy = (
-        POLICY + "  - {action: deny, tool: http.get, constraints: {headers: {properties: {cookie: {enum: [a=b]}}}}}"
-    )
-    headers: Json = {"cookie": "hunter2-and-more"}
-    call = ToolCall(tool="http.get", args={"url": "https://example.com", "headers": headers})
-    with gate_of(workdir, policy) as gate:
-        assert "hunter2" not in str(gate.call(call))
-    assert b"hunter2" not in everything_stored(db)
-
-
 def test_a_handle_is_no_credential(workdir: Path, db: Path) -> None:
     args: Mapping[str, Json] = {"url": "https://example.com", "headers": {"Authorization": "secret:GITHUB"}}
     with gate_of(workdir, POLICY) as gate:

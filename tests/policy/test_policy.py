@@ -266,6 +266,13 @@ def test_explain_says_what_does_not_fit(constraints: str, tool: str, args: dict[
     assert because in story["because"]
 
 
+def test_explain_does_not_quote_a_credential() -> None:
+    rule = """{action: allow, tool: http.get, constraints: {url: {domains: [a.com]},
+        headers: {properties: {cookie: {enum: [a=b]}}}}}"""
+    (story,) = explained(f"rules: [{rule}]", "http.get", url="https://a.com/", headers={"Cookie": "hunter2"})["rules"]
+    assert story["because"] == "headers: this credential does not fit"
+
+
 def test_an_edit_never_lets_go_of_what_another_rule_holds_an_argument_to() -> None:
     rules = "[{id: a, action: allow, tool: fs.write, constraints: {path: {pattern: x}, content: {maxLength: 3}}}]"
     policy = Policy.parse(f"rules: {rules}")
