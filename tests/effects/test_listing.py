@@ -229,6 +229,14 @@ def test_names_that_are_no_text_are_counted(workdir: Path, anchors: Anchors) -> 
     )
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="names on macOS are always text")
+def test_of_a_directory_that_is_not_shown_nothing_is_counted(workdir: Path, anchors: Anchors) -> None:
+    make(workdir, ["secrets/file", "docs/file"])
+    for name in ("secrets", "docs"):
+        (workdir / name / "\udcff").mkdir()
+    assert listed(anchors, visible=lambda path: "secrets" not in path).skipped_names == 1
+
+
 @pytest.mark.parametrize("replaced", ["removed", "link", "file"])
 def test_a_directory_that_vanishes_meanwhile_looks_empty(workdir: Path, anchors: Anchors, replaced: str) -> None:
     make(workdir, ["a", "b/file", "c"])

@@ -76,7 +76,7 @@ def test_what_is_found(world: World, base: Path, name: str, invoked: str, progra
         (("./sub",), "not an executable"),
         (("sub/",), "not an executable"),
         (("sub/..",), "not an executable"),
-        (("missing/../tool",), "does not exist"),
+        (("missing/../tool",), "no directory"),
         (("~/tool",), "not an executable"),
         (("/proc/self/exe",), "proc"),
         (("git\0",), "NUL"),

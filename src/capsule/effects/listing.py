@@ -142,7 +142,7 @@ class _Scan:
                 self._in_time()
                 name = _text(one.name)
                 if name is None:
-                    self._skipped += 1
+                    self._skipped += not directory or self._visible((*self._base, *directory))
                     continue
                 path = (*directory, name)
                 entry = self._entry(one, path)

@@ -18,6 +18,8 @@ MAX_LINKS = 40  # as Linux has it
 MAX_STEPS = 10_000  # links can spell far more names than any real path has
 MAX_BYTES = 4096  # PATH_MAX: nobody can open a longer one by its name
 
+# The same for what is a file and for what is not there: who may not look must not learn which.
+_NO_WAY_UP = "goes up from what is no directory"
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR})
 
 
@@ -63,7 +65,7 @@ class Resolver:
                 raise NoRealPath("the links on the way spell too long a path")
             if name == "..":
                 if not in_directory:
-                    raise NoRealPath(f"{at[-1]} is not a directory, so nothing lies above it")
+                    raise NoRealPath(_NO_WAY_UP)
                 del at[-1:]
                 in_procfs = in_procfs and bool(at)
                 continue
@@ -118,5 +120,5 @@ class Resolver:
 
 def _plain_rest(at: list[str], pending: deque[str]) -> Components:
     if ".." in pending:
-        raise NoRealPath(f"goes up from {at[-1]}, which does not exist")
+        raise NoRealPath(_NO_WAY_UP)
     return (*at, *pending)
