@@ -176,6 +176,10 @@ def test_arguments_cannot_write_the_question(plan: WritePlan, content: str, show
     assert terminal.end() == 3
 
 
+def test_wide_characters_take_two_columns() -> None:
+    assert [line.count("漢") for line in _wrapped("漢" * 30, 20).split("\n")] == [10, 8, 8, 4]
+
+
 def test_a_question_of_any_length_is_there_at_once() -> None:
     begun = time.monotonic()
     lines = _wrapped("  content: " + "a" * 1_000_000, 80).split("\n")

@@ -166,6 +166,12 @@ FAULTS = [
 ]
 
 
+def test_a_plan_knows_its_file_wherever_the_process_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "plan.yaml").write_text(FULL)
+    monkeypatch.chdir(tmp_path)
+    assert Plan.load("plan.yaml").file == tmp_path / "plan.yaml"
+
+
 def test_a_policy_is_no_plan() -> None:
     with pytest.raises(PlanError, match="this is a policy, not a plan"):
         Plan.parse("rules: []")

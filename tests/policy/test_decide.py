@@ -31,6 +31,7 @@ from capsule.errors import PlanError
 from capsule.policy import Layer, OnPaper, Policy, advance, decide, visible_entries
 from capsule.policy.document import read_policy
 from capsule.policy.grants import _REDACT_ORDER
+from capsule.policy.values import ValueConstraint
 
 STRICTNESS = {Effect.ALLOW: 0, Effect.ASK: 1, Effect.DENY: 2}
 
@@ -293,3 +294,28 @@ def test_f4_what_takes_too_long_to_check_is_denied(action: str, answer: int | No
 
     assert decided({"x-debug": "w39"}).code == answer
     assert decided({"x-debug": "w39"} | {f"x{number}": "w39" for number in range(60_000)}).code == 1000
+
+
+@pytest.mark.parametrize("argument", ["a\0b", "a\ud800"])
+def test_an_argument_that_no_program_can_be_given_is_denied_on_paper_too(argument: str) -> None:
+    allow = "{action: allow, tool: shell.run, constraints: {command: {pattern: 'git log *'}}}"
+    call = concrete(Policy.parse("rules: []"), "shell.run", command=["git", "log", "a"])
+    world = OnPaper()
+    command = world.command(("git", "log", argument), argument="command", search=())
+    decision = decide((Policy.parse(f"rules: [{allow}]").bind(world),), replace(call, commands=(command,)), RunState())
+    assert decision.code == 1003
+
+
+def test_a_decision_on_paper_that_fails_says_it_was_on_paper() -> None:
+    call = ToolCall(tool="fs.read", args={"path": "a"}, source="nobody")  # type: ignore[arg-type]
+    decision = Policy.parse("rules: []").decide(call)
+    assert (decision.code, decision.resolved) == (1000, "paper")
+
+
+@pytest.mark.parametrize(("action", "held"), [("allow", 1), ("deny", 0)])
+def test_a_rule_for_tools_that_are_not_there_grants_nothing_and_bars_all(action: str, held: int) -> None:
+    rule = f"{{action: {action}, tool: x.y, constraints: {{mode: {{enum: [x]}}}}}}"
+    [read] = Policy.parse(f"rules: [{rule}]").rules.rules
+    constraints = [constraint for _, constraint in (*read.grants, *read.bars)]
+    assert len(constraints) == held
+    assert all(isinstance(each, ValueConstraint) and each.mismatch("x") is not None for each in constraints)

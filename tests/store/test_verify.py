@@ -269,3 +269,19 @@ def test_a_body_of_another_kind_is_a_breach_and_no_crash(path: Path, forged: str
     check = next(check for check in store.verify().checks if check.run_id == run_id)
     assert check.breach is not None
     assert check.breach.seq == 3
+
+
+def test_a_body_of_bytes_whose_hash_fits_is_a_breach_and_no_crash(path: Path) -> None:
+    store = open_store(path)
+    run_id = recorded_run(store)
+    key = bytes.fromhex(run_id.replace("-", ""))
+    [(body, salt, prev)] = rows(path, "SELECT body, salt, prev FROM records WHERE run_id = ? AND seq = 2", key)
+    assert isinstance(body, str)
+    assert isinstance(salt, bytes)
+    assert isinstance(prev, bytes)
+    data = body.encode()
+    sealed = record_hash(run_id, 2, "intent", str(data), salt, prev)
+    forge(path, "UPDATE records SET body = ?, hash = ? WHERE run_id = ? AND seq = 2", values=(data, sealed, key))
+    check = next(check for check in store.verify().checks if check.run_id == run_id)
+    assert check.breach is not None
+    assert check.breach.seq == 2

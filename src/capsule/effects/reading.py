@@ -16,6 +16,9 @@ from capsule.errors import PolicyDenied, ToolError
 
 FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY  # a FIFO or a terminal must not hold the call up
 
+# Where there is no O_PATH a look is an opening like any other, and a FIFO must not hold that up either.
+_LOOK = FILE if O_PATH == os.O_RDONLY else O_PATH
+
 _LEAST = 64 * 1024  # what is asked for at least: files of procfs and sysfs say that they are empty
 BLOCK = 1024 * 1024  # what is read or written between two looks at the clock
 
@@ -63,7 +66,7 @@ def read(anchors: Anchors, grant: FileGrant, *, offset: int, length: int | None,
 
 def _look(anchors: Anchors, grant: FileGrant) -> None:
     """Before anything is opened: whoever waits at the other end of a FIFO would take that for a reader."""
-    handle = anchors.open_granted(grant, O_PATH)
+    handle = anchors.open_granted(grant, _LOOK)
     try:
         only_regular(os.fstat(handle), grant)
     finally:
